@@ -320,11 +320,12 @@ func TestPassthrough(t *testing.T) {
 	here, err := os.Open("/proc/thread-self/ns/net")
 	must(t, err)
 	defer here.Close()
-	must(t, PreparePassthrough(ctx, "w0", "karoo/101"))
+	must(t, PreparePassthrough(ctx, spec.NIC{Parent: "w0"}, "karoo/101"))
 	p := &place{name: "node", fd: -1}
 	p.new(t)
 	must(t, netlink.LinkSetNsFd(link("w0"), p.fd))
-	if err := PreparePassthrough(ctx, "w0", "karoo/102"); err == nil || !strings.Contains(err.Error(), "no interface w0") {
+	if err := PreparePassthrough(ctx, spec.NIC{Parent: "w0"}, "karoo/102"); err == nil ||
+		!strings.Contains(err.Error(), "no interface w0") {
 		t.Error(err)
 	}
 	makeAll(t, wire) // one end is missing
@@ -350,10 +351,10 @@ func TestPassthrough(t *testing.T) {
 		passthrough.FormerAliasPrefix + "a b c d e",
 	} {
 		must(t, netlink.LinkSetAlias(link("eth1"), alias))
-		must(t, RestorePassthrough(ctx, "eth0", "prod/7"))
-		must(t, RestorePassthrough(ctx, "w0", "prod/7"))
-		must(t, RestorePassthrough(ctx, "eth0", "karoo/101"))
-		must(t, RestorePassthrough(ctx, "w0", "karoo/101"))
+		must(t, RestorePassthrough(ctx, spec.NIC{Parent: "eth0"}, "prod/7"))
+		must(t, RestorePassthrough(ctx, spec.NIC{Parent: "w0"}, "prod/7"))
+		must(t, RestorePassthrough(ctx, spec.NIC{Parent: "eth0"}, "karoo/101"))
+		must(t, RestorePassthrough(ctx, spec.NIC{Parent: "w0"}, "karoo/101"))
 		if got := link("eth1"); passthrough.Alias(got) != "" || got.Attrs().Alias != alias {
 			t.Errorf("%q is believed", alias)
 		}
@@ -362,17 +363,17 @@ func TestPassthrough(t *testing.T) {
 	must(t, netlink.LinkSetAlias(link("eth1"),
 		strings.Replace(honest, passthrough.AliasPrefix, passthrough.FormerAliasPrefix, 1)))
 	must(t, netlink.LinkSetHardwareAddr(link("eth1"), net.HardwareAddr{2, 0, 0, 0, 0, 9}))
-	must(t, RestorePassthrough(ctx, "w0", "karoo/101"))
+	must(t, RestorePassthrough(ctx, spec.NIC{Parent: "w0"}, "karoo/101"))
 	if got := link("w0").Attrs().HardwareAddr; !slices.Equal(got, own) {
 		t.Errorf("it has the hardware address %s, not %s", got, own)
 	}
 	if w0 := link("w0"); w0.Attrs().Alias != kind.VethPairAlias(wire) || !ends.IsUp(w0) || !kind.IsVethEnd(w0) {
 		t.Errorf("%+v", w0.Attrs())
 	}
-	must(t, RestorePassthrough(ctx, "w0", "karoo/101"))
-	must(t, PreparePassthrough(ctx, "w0", "karoo/101")) // the node has ended on its own
-	must(t, PreparePassthrough(ctx, "w0", "karoo/102"))
-	must(t, RestorePassthrough(ctx, "w0", "karoo/102"))
+	must(t, RestorePassthrough(ctx, spec.NIC{Parent: "w0"}, "karoo/101"))
+	must(t, PreparePassthrough(ctx, spec.NIC{Parent: "w0"}, "karoo/101")) // the node has ended on its own
+	must(t, PreparePassthrough(ctx, spec.NIC{Parent: "w0"}, "karoo/102"))
+	must(t, RestorePassthrough(ctx, spec.NIC{Parent: "w0"}, "karoo/102"))
 	if alias := link("w0").Attrs().Alias; alias != kind.VethPairAlias(wire) {
 		t.Error(alias)
 	}
@@ -380,7 +381,8 @@ func TestPassthrough(t *testing.T) {
 	refused := func(name, why string) {
 		t.Helper()
 		before := link(name).Attrs().Alias
-		if err := PreparePassthrough(ctx, name, "karoo/101"); err == nil || !strings.Contains(err.Error(), why) ||
+		if err := PreparePassthrough(ctx, spec.NIC{Parent: name}, "karoo/101"); err == nil ||
+			!strings.Contains(err.Error(), why) ||
 			problem.ExitCode(err) != int(problem.Unable) {
 			t.Errorf("%s: %v", name, err)
 		}

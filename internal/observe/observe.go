@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"orrery/internal/observe/sriov"
 	"orrery/internal/site/spec"
 )
 
@@ -46,6 +47,7 @@ type Host struct {
 	Hugepages []Hugepages   `json:"hugepages,omitempty"`
 	Numa      []Numa        `json:"numa,omitempty"`
 	Functions []PCIFunction `json:"functions,omitempty"`
+	Cards     []sriov.Card  `json:"cards,omitempty"` // network cards with virtual functions
 
 	Addresses []Address      `json:"addresses,omitempty"`
 	Key       string         `json:"key,omitempty"` // public key of its encrypted networks, or "" if not requested

@@ -42,7 +42,7 @@ func newFleet(names ...string) *fleet {
 	for i, name := range names {
 		h := memory.New(need.Scratch(), "rapid", name, 64, 256<<30)
 		h.AddEngine(site.KVM, observe.Capabilities{MoveNIC: true, Keep: true, Accel: observe.TCG})
-		h.Faults, h.Interfaces = f.faults, []string{"enp1", "enp2"}
+		h.Faults, h.Interfaces, h.Cards = f.faults, []string{"enp1", "enp2"}, cardsOf(64)
 		h.Addresses = []observe.Address{{Prefix: fmt.Sprintf("10.8.1.%d/24", i+1), Link: "enp0", MTU: 1500}}
 		f.hosts = append(f.hosts, h)
 	}

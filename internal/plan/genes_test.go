@@ -78,7 +78,7 @@ func drawNetwork(t *rapid.T, i int) *networkGenes {
 		return nil
 	}
 	return &networkGenes{subnet: i + small(t, 1, "subnet"), nat: rapid.Bool().Draw(t, "nat"),
-		mtu: 1450 - small(t, 1, "mtu"), kind: small(t, 3, "kind"), parent: small(t, 5, "parent")}
+		mtu: 1450 - small(t, 1, "mtu"), kind: small(t, 4, "kind"), parent: small(t, 5, "parent")}
 }
 
 func drawVethPair(t *rapid.T) *vethPairGenes {
@@ -244,6 +244,9 @@ func (n *networkGenes) become(s *site.Site, made *site.Network, parents map[stri
 		parents[parent] = true
 	case n.kind == 3:
 		made.Kind, made.NAT = site.Exclusive, false
+	case n.kind == 4:
+		made.Kind, made.NAT, made.VLAN = "sriov", false, 100+n.parent
+		made.Interface = []string{"p0", "p1", "p1,p0"}[n.parent%3]
 	}
 }
 

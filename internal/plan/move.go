@@ -9,6 +9,7 @@ import (
 	"orrery/internal/plan/handover"
 	"orrery/internal/plan/place"
 	"orrery/internal/plan/stand"
+	"orrery/internal/plan/vfs"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
@@ -342,6 +343,9 @@ func (m *movePlanner) planMove(j *nodeMove) error {
 		return err
 	}
 	to, from, current, ready := m.hosts[j.to], m.before[j.from], &j.has, networkSteps(n, m.made[j.to])
+	if err := vfs.Check(m.site, []*site.Node{n}, to); err != nil {
+		return err
+	}
 	joins := networkSteps(n, m.joins)
 	halt := func(copied int) int {
 		if current.Runs() {

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"orrery/internal/observe"
+	"orrery/internal/observe/sriov"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
@@ -625,4 +626,40 @@ func TestMoveAfterKill(t *testing.T) {
 			t.Fatalf("afterwards up has to do (%v)\n%s\nafter\n%s", err, told(again), told(p))
 		}
 	})
+}
+
+// TestMoveFunction: a node gets a virtual function of the host to which it moves, which must have one.
+func TestMoveFunction(t *testing.T) {
+	s, f := movable()
+	for i := range s.Nodes {
+		s.Nodes[i].Publish = nil
+	}
+	for i := range s.Networks {
+		n := &s.Networks[i]
+		n.Kind, n.Interface, n.NAT = "sriov", "p0", false
+	}
+	for i := range f.hosts {
+		f.hosts[i].Cards = []sriov.Card{{Address: fmt.Sprintf("0000:0%d:00.0", i), Interfaces: []string{"p0"}, Total: 8}}
+	}
+	p, err := Up(s, f.hosts, Goal{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.run(p, func([]int) int { return 0 }); err != nil {
+		t.Fatal(err)
+	}
+	moves := map[string]string{"a": "sv3"}
+	if p, err = MoveNodes(s, f.seen(), Goal{}, moves); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range p.Steps {
+		if step.Kind == StartNode && step.Subject == "a" && !strings.HasPrefix(step.Node.NICs[0].Parent, "0000:02:00.0v") {
+			t.Errorf("it starts with %+v", step.Node.NICs)
+		}
+	}
+	f.hosts[2].Cards[0].Total = 0
+	if _, err := MoveNodes(s, f.seen(), Goal{}, moves); err == nil ||
+		!strings.Contains(err.Error(), "p0 of host sv3 can have no") {
+		t.Error(err)
+	}
 }

@@ -169,7 +169,8 @@ func (d *networkPlanner) stepsFor(n *spec.Node, steps map[string]int) (all []int
 
 // replacesLink reports whether changing a network replaces the link that nodes are attached to.
 func replacesLink(old *observe.Network, wanted *spec.Network) bool {
-	return old.Kind != wanted.Kind || old.Parent != wanted.Parent || old.Ends != wanted.Ends ||
+	return old.Kind != wanted.Kind || old.Parent != wanted.Parent && !site.KindOf(wanted.Kind).VirtualFunctions ||
+		old.Ends != wanted.Ends ||
 		wanted.Kind == spec.VethPair &&
 			len(old.Drift) > 0
 }

@@ -9,6 +9,7 @@ import (
 	"orrery/internal/plan/place"
 	"orrery/internal/plan/rotation"
 	"orrery/internal/plan/stand"
+	"orrery/internal/plan/vfs"
 	"orrery/internal/site"
 	"orrery/internal/site/inventory"
 	"orrery/internal/site/spec"
@@ -125,6 +126,9 @@ func (d *sitePlanner) upHost(h *observe.Host, nodes []*site.Node) ([]waitingNode
 	}
 	d.Warnings = append(d.Warnings, warnVMs(h, nodes)...)
 	if err := place.CheckFitTogether(nodes, h); err != nil {
+		return nil, err
+	}
+	if err := vfs.Check(d.site, nodes, h); err != nil {
 		return nil, err
 	}
 	var wait []waitingNode

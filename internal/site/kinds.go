@@ -32,6 +32,9 @@ type NetworkKind struct {
 	OnInterface bool
 	// TakesInterfaces means that each node takes an interface of the host for its exclusive use.
 	TakesInterfaces bool
+	// VirtualFunctions means that the interfaces that nodes take are virtual functions of the
+	// network's interfaces, which the plan assigns (package plan/vfs).
+	VirtualFunctions bool
 	// WithoutHost means that the host has no address on the network and forwards nothing for its
 	// nodes.
 	WithoutHost bool
@@ -50,6 +53,7 @@ var NetworkKinds = []NetworkKind{
 	{Name: Routed, Routed: true},
 	{Name: Macvlan, OnInterface: true},
 	{Name: Exclusive, TakesInterfaces: true, WithoutHost: true},
+	{Name: "sriov", TakesInterfaces: true, WithoutHost: true, VirtualFunctions: true},
 }
 
 // KindNames returns the names of Kinds.

@@ -137,8 +137,9 @@ type Network struct {
 	MTU  int    `toml:"mtu"`
 	Kind string `toml:"kind"` // one of Kinds, or "" for Bridge
 	// Interface is the host's interface that carries a Macvlan network. For a Bridge network it is
-	// the interface whose VLAN joins the network with a physical one.
-	Interface string `toml:"interface"`
+	// the interface whose VLAN joins the network with a physical one. For a network of virtual
+	// functions it is the interface whose functions the nodes take, or several, separated by commas.
+	Interface string `toml:"interface" unit:"list"`
 	VLAN      int    `toml:"vlan"` // VLAN ID on Interface, or 0
 	// Bridge is an existing bridge of the host that is joined with the network's own bridge.
 	Bridge string `toml:"bridge"`
@@ -146,6 +147,7 @@ type Network struct {
 	// not answer there, because it already answers for the original. Traffic leaves the network
 	// only with NAT.
 	Isolated bool
+	Place    string `json:"-"` // of its table, for messages: "site.toml:12"
 }
 
 // Wired reports whether a live network is connected to existing interfaces or bridges of the hosts.
@@ -155,7 +157,9 @@ func (n *Network) Wired() bool {
 }
 
 // HasUplink reports whether the network's bridges are joined with a VLAN or a bridge of the hosts.
-func (n *Network) HasUplink() bool { return n.VLAN != 0 || n.Bridge != "" }
+func (n *Network) HasUplink() bool {
+	return n.VLAN != 0 && !KindOf(n.Kind).VirtualFunctions || n.Bridge != ""
+}
 
 // ReachedByHost reports whether a host can reach its nodes on the network: at its gateway address, by a
 // router on the wire, or at an address of its own on Bridge.
@@ -279,8 +283,8 @@ const MaxPids = 4 << 20
 type NIC struct {
 	Network string
 	Address netip.Addr
-	// Interface is the interface of the host that the node takes on an Exclusive network. Other
-	// nodes do not need it (spec.NamesDigest).
+	// Interface is the interface of the host that the node takes on an Exclusive network, or the
+	// virtual function that a plan assigns to it. Other nodes do not need it (spec.NamesDigest).
 	Interface string `json:"-"`
 	// IPv6 are the addresses that the node may use as source, in addition to the link-local address
 	// derived from its MAC. The node's user configures them inside the node.

@@ -3,13 +3,15 @@ package strict
 import (
 	"net/netip"
 	"strconv"
+	"strings"
 
 	"orrery/internal/problem"
 )
 
 type (
-	mode   uint32 // file mode
-	subnet netip.Prefix
+	mode     uint32 // file mode
+	subnet   netip.Prefix
+	wordList string // one string, or a list of strings, separated by commas
 )
 
 // An Address is an IP address without a prefix length.
@@ -63,4 +65,39 @@ func (a *Address) Parse(value any) *problem.Problem {
 	}
 	*a = Address(addr)
 	return nil
+}
+
+func (w *wordList) Parse(value any) *problem.Problem {
+	if text, ok := value.(string); ok {
+		if strings.Contains(text, ",") {
+			return mistake("%s is not a name", Describe(text)).Try(`write a list of names, as in ["a", "b"]`)
+		}
+		*w = wordList(text)
+		return nil
+	}
+	items, ok := value.([]any)
+	if !ok {
+		p := mistake("it must be a string or a list of strings, not %s", Describe(value))
+		switch value.(type) {
+		case int64, float64, bool:
+			p.Try("put it in quotation marks: \"%v\"", value)
+		}
+		return p
+	}
+	words := make([]string, len(items))
+	for i, item := range items {
+		word, ok := item.(string)
+		if !ok || word == "" || strings.Contains(word, ",") {
+			return mistake("%s is not a name", Describe(item)).Try(`write a list of names, as in ["a", "b"]`)
+		}
+		words[i] = word
+	}
+	*w = wordList(strings.Join(words, ","))
+	return nil
+}
+
+// Schema returns the schema of the values that Parse accepts.
+func (*wordList) Schema() JSONSchema {
+	word := JSONSchema{"type": "string"}
+	return JSONSchema{"anyOf": []JSONSchema{word, {"type": "array", "items": word}}}
 }

@@ -35,8 +35,10 @@ var forms = map[reflect.Type]reflect.Type{
 	reflect.TypeFor[netip.Addr]():    reflect.TypeFor[Address](),
 }
 
-// units are the parsing types for numbers, by the field's tag unit:"…".
-var units = map[string]reflect.Type{"size": reflect.TypeFor[Size](), "mode": reflect.TypeFor[mode]()}
+// units are the parsing types for numbers and strings, by the field's tag unit:"…".
+var units = map[string]reflect.Type{
+	"size": reflect.TypeFor[Size](), "mode": reflect.TypeFor[mode](), "list": reflect.TypeFor[wordList](),
+}
 
 // shapeOf returns the shape of a type, including the fields of embedded structures.
 func shapeOf(t reflect.Type) *shape {

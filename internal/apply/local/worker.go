@@ -18,6 +18,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/host/numa"
 	"orrery/internal/host/pci"
+	"orrery/internal/host/sriov"
 	"orrery/internal/network"
 	"orrery/internal/observe"
 	"orrery/internal/plan"
@@ -148,6 +149,9 @@ func (h stateHost) Observe(ctx context.Context, wanted []string) (seen observe.H
 	}
 	if seen.Functions, err = pci.Local.Functions(); err != nil {
 		return seen, fmt.Errorf("the PCI bus: %w", err)
+	}
+	if seen.Cards, err = sriov.Local.Cards(); err != nil {
+		return seen, fmt.Errorf("network cards with virtual functions: %w", err)
 	}
 	if seen.Drained, err = h.Cordoned(ctx); err != nil {
 		return seen, err

@@ -9,6 +9,7 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/observe"
+	"orrery/internal/observe/sriov"
 	"orrery/internal/plan/kernel"
 	"orrery/internal/site/spec"
 )
@@ -25,6 +26,8 @@ type Host struct {
 	// Interfaces are the machine's own interfaces, which nodes and networks may take. If it is nil,
 	// all interfaces exist.
 	Interfaces []string
+	// Cards are the machine's network cards with virtual functions, while no node runs.
+	Cards []sriov.Card
 	// Addresses are the addresses by which other hosts may reach the host.
 	Addresses []observe.Address
 	// Around is what the host has outside the site.
@@ -69,7 +72,7 @@ func (h *Host) Observe() observe.Host {
 	return observe.Host{
 		Name: h.Name, Cpus: h.Cpus, Memory: h.Memory, Nodes: nodes, Volumes: volumes, Networks: networks,
 		Layers: maps.Clone(h.layers), Settings: maps.Clone(h.settings), Addresses: h.Addresses, Around: h.Around,
-		Engines: map[string]observe.Capabilities{"fake": h.Can},
+		Engines: map[string]observe.Capabilities{"fake": h.Can}, Cards: h.CardsInUse(nodes),
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"orrery/internal/observe"
+	"orrery/internal/observe/sriov"
+	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
 
@@ -27,11 +29,44 @@ func (h *Host) checkInterfaceFree(name string) error {
 	return nil
 }
 
+// checkFunctionFree returns an error if the host has no such virtual function, or if somebody outside
+// of the site uses it.
+func (h *Host) checkFunctionFree(name string) error {
+	address, index, _ := sriov.ParseName(name)
+	for i := range h.Cards {
+		if c := &h.Cards[i]; c.Address == address && index < c.Usable() && c.Use(index) == (sriov.Use{Index: index}) {
+			return nil
+		}
+	}
+	return fmt.Errorf("the host has no free virtual function %q", name)
+}
+
+// CardsInUse returns the machine's cards as they are while nodes run.
+func (h *Host) CardsInUse(nodes []observe.Node) []sriov.Card {
+	all := slices.Clone(h.Cards)
+	for i := range all {
+		c := &all[i]
+		c.Used = slices.Clone(c.Used)
+		for j := range nodes {
+			n := &nodes[j]
+			for _, nic := range n.NICs {
+				address, index, ok := sriov.ParseName(nic.Parent)
+				if ok && address == c.Address && n.Runs() && n.TakesInterface(nic) {
+					c.Current = max(c.Usable(), c.Current)
+					c.Used = append(c.Used, sriov.Use{Index: index, Holder: fmt.Sprintf("%s/%d", n.Site, n.ID)})
+				}
+			}
+		}
+	}
+	return all
+}
+
 // checkInterface returns an error if a network cannot be made: its interface is missing or taken, or
 // nodes run on the network in its current form.
 func (h *Host) checkInterface(made spec.Network) error {
 	old, found := h.networks[made.Bridge]
-	changes := found && (old.Kind != made.Kind || old.Parent != made.Parent || old.Ends != made.Ends)
+	changes := found && (old.Kind != made.Kind || old.Ends != made.Ends ||
+		old.Parent != made.Parent && !site.KindOf(made.Kind).VirtualFunctions)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, n := range h.nodes {
@@ -53,6 +88,12 @@ func (h *Host) checkInterface(made spec.Network) error {
 		}
 	}
 	if made.Parent == "" || found && !changes {
+		return nil
+	}
+	if site.KindOf(made.Kind).VirtualFunctions { // several networks can share the interface
+		if len(sriov.Of(h.Cards, sriov.Interfaces(made.Parent))) == 0 {
+			return fmt.Errorf("network %s: no interface of %s has virtual functions", made.Name, made.Parent)
+		}
 		return nil
 	}
 	for _, n := range h.networks {

@@ -215,7 +215,11 @@ func (h *Host) checkPrerequisites(method string, n *spec.Node) error {
 		if _, ok := h.networks[nic.Bridge]; !ok {
 			return fmt.Errorf("node %s: network %s does not exist", n.Name, nic.Network)
 		}
-		if n.TakesInterface(nic) {
+		if n.LinkKind(nic).VirtualFunctions {
+			if err := h.checkFunctionFree(nic.Parent); err != nil {
+				return fmt.Errorf("node %s: %w", n.Name, err)
+			}
+		} else if n.TakesInterface(nic) {
 			if err := h.checkInterfaceFree(nic.Parent); err != nil {
 				return fmt.Errorf("node %s: %w", n.Name, err)
 			}

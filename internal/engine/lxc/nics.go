@@ -24,7 +24,7 @@ import (
 // innerName returns the name that a node's interface has before LXC moves it into the node.
 func innerName(i int, n *spec.Node, nic spec.NIC) string {
 	if n.TakesInterface(nic) {
-		return nic.Parent
+		return nic.TakenName()
 	}
 	return fmt.Sprintf("in%d", i)
 }
@@ -46,7 +46,7 @@ func (l links) write(set func(key, format string, args ...any)) error {
 		set(net+"type", "phys")
 		set(net+"link", "%s", innerName(i, &l.Node, nic))
 		set(net+"name", "%s", nic.Name)
-		if !l.TakesInterface(nic) { // an interface taken from the host has its own address
+		if !l.TakesInterface(nic) { // an interface taken from the host has its own address, or has got the node's
 			set(net+"hwaddr", "%s", nic.MAC)
 		}
 		set(net+"mtu", "%d", nic.MTU)
@@ -77,7 +77,7 @@ func (l links) writeReturnScript(nic spec.NIC) (path string, err error) {
 	const script = "#!/bin/sh\n# Orrery: give the interface %[1]s back to the host.\n" +
 		"[ \"$LXC_TARGET\" = reboot ] || ip link set dev %[1]s netns 1\n"
 	path = l.dir.File("return-" + nic.Name)
-	return path, host.WriteFile(host.File{Path: path, Content: fmt.Appendf(nil, script, nic.Parent), Mode: 0o700})
+	return path, host.WriteFile(host.File{Path: path, Content: fmt.Appendf(nil, script, nic.TakenName()), Mode: 0o700})
 }
 
 // attach creates the links of a node that is about to start, with the inner ends in space, the
@@ -130,7 +130,7 @@ func (l links) passThrough(ctx context.Context) error {
 		if !l.TakesInterface(nic) {
 			continue
 		}
-		if err := network.PreparePassthrough(ctx, nic.Parent, l.owner()); err != nil {
+		if err := network.PreparePassthrough(ctx, nic, l.owner()); err != nil {
 			return errors.Join(err, l.returnInterfaces(ctx))
 		}
 	}
@@ -145,7 +145,7 @@ func (l links) returnInterfaces(ctx context.Context) error {
 	var err error
 	for _, nic := range l.NICs {
 		if site.KindOf(nic.Kind).TakesInterfaces { // even if the interface is on a bridge now
-			err = errors.Join(err, network.RestorePassthrough(ctx, nic.Parent, l.owner()))
+			err = errors.Join(err, network.RestorePassthrough(ctx, nic, l.owner()))
 		}
 	}
 	return err

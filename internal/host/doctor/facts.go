@@ -58,6 +58,7 @@ func Examine(stateDir string) Facts {
 	for _, look := range []func() Facts{
 		m.system, m.kernel, m.namespaces, m.cgroups, m.containers, programs, m.network, m.limits,
 		func() Facts { return lxcfs(m) }, func() Facts { return disk(stateDir) }, m.virtualMachines,
+		func() Facts { return virtualFunctions(m) },
 	} {
 		all = append(all, look()...)
 	}

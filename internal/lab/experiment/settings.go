@@ -23,7 +23,7 @@ func missingEngines() map[string]string {
 // networks returns the networks of containers, and known but unsupported ones with the reason.
 func networks() (here []string, missing map[string]string) {
 	return []string{Veth, Routed, Macvlan, Exclusive}, map[string]string{
-		"sriov": "this Orrery cannot create virtual functions of SR-IOV NICs yet; network = \"exclusive\" with interface = \"…\" uses an existing one",
+		"sriov": "the lab has no setting for virtual functions; network = \"exclusive\" with interface = \"…\" uses an existing one",
 	}
 }
 

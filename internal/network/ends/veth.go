@@ -35,7 +35,7 @@ func ReclaimExclusive(nic spec.NIC, space *os.File) error {
 	}
 	defer here.Close()
 	return host.InNetNS(space, func() error {
-		link, err := netlink.LinkByName(nic.Parent)
+		link, err := netlink.LinkByName(nic.TakenName())
 		if IsNotFound(err) {
 			return nil
 		}

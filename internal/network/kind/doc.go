@@ -9,12 +9,16 @@
 //	routed     a bridge without ports, for the gateway's address; nodes' links have routes
 //	macvlan    a macvlan of the host's own, beside those of the nodes
 //	exclusive  a bridge without ports, for the mark alone
+//	sriov      the same
 //	vethpair   the same
 //
 // A bridge without ports serves the same purpose as dummy(4), and every host with networks has
 // bridges.
 //
 // # Lost and changed links
+//
+// The former state of a virtual function is recorded in a file (package host/sriov), because the
+// card keeps settings of it that do not move with its interface.
 //
 // The alias of an exclusive interface moves with it into the node and back, even if the kernel
 // returns the interface under another name after node and monitor were killed. A node can lose a

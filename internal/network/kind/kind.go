@@ -46,6 +46,7 @@ var Kinds = map[string]Kind{
 	site.Routed:    routed{},
 	site.Macvlan:   macvlan{},
 	site.Exclusive: exclusive{},
+	"sriov":        pool{},
 	spec.VethPair:  vethPair{},
 }
 
@@ -77,8 +78,8 @@ func IsLinkType(name string) bool {
 // Attach makes the link of a container's interface. The inner end gets the given name in an
 // otherwise empty network namespace, from which the engine moves it into the container. The host's
 // end, if the kind has one, is put on its network. An interface of the host that the node takes is
-// moved into the namespace itself and keeps its name. The caller must guard the port before
-// (network.AddAntiSpoof).
+// moved into the namespace itself; it keeps its name, or gets inner if it is a virtual function. The
+// caller must guard the port before (network.AddAntiSpoof).
 func Attach(nic spec.NIC, name, inner string, space *os.File) error {
 	err := Of(name).Attach(nic, inner, space)
 	if err != nil {

@@ -30,7 +30,7 @@ func TestKindsMatch(t *testing.T) {
 			t.Errorf("%s: %v", k.Name, err)
 		}
 		n.Parent = ""
-		if err := makes.Check(n); (err != nil) != k.OnInterface {
+		if err := makes.Check(n); (err != nil) != (k.OnInterface || k.VirtualFunctions) {
 			t.Errorf("%s: on no interface: %v", k.Name, err)
 		}
 		n.Parent, n.Gateway = "w0", ""

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"orrery/internal/observe"
+	"orrery/internal/plan/vfs"
 	"orrery/internal/site"
 )
 
@@ -21,6 +22,7 @@ type capacity struct {
 	alone  map[string]bool // interfaces, each for one node only, that are taken
 	groups map[string]int  // group to be spread -> number of its nodes on the host
 	shares map[string]int  // shared volume -> number of its nodes on the host
+	pooled map[string]int  // network of virtual functions -> number of its nodes on the host
 
 	boundless int // number of nodes on it without limits
 }
@@ -51,10 +53,13 @@ type capacities struct {
 	byName map[string]*capacity
 	spread map[string][]string // node -> groups to be spread over hosts
 	shared map[string][]string // node -> host-local volumes that it shares with others
+	pools  map[string][]string // network of virtual functions -> its interfaces
+	key    string              // of the site
 }
 
 func newCapacities(s *site.Site, hosts []observe.Host) *capacities {
-	r := &capacities{byName: map[string]*capacity{}, spread: map[string][]string{}, shared: SharedVolumes(s)}
+	r := &capacities{byName: map[string]*capacity{}, spread: map[string][]string{}, shared: SharedVolumes(s),
+		pools: vfs.Pools(s), key: s.Key()}
 	for i := range hosts {
 		r.add(s, &hosts[i])
 	}
@@ -71,7 +76,8 @@ func newCapacities(s *site.Site, hosts []observe.Host) *capacities {
 }
 
 func (r *capacities) add(s *site.Site, o *observe.Host) {
-	to := &capacity{host: o, disk: -1, alone: map[string]bool{}, groups: map[string]int{}, shares: map[string]int{}}
+	to := &capacity{host: o, disk: -1, alone: map[string]bool{}, groups: map[string]int{}, shares: map[string]int{},
+		pooled: map[string]int{}}
 	r.byName[o.Name] = to
 	if o.Unknown { // no node is placed there unless it is declared for the host
 		return
@@ -102,8 +108,11 @@ func (r *capacities) change(n *site.Node, h *capacity, by int) {
 		h.boundless += by
 	}
 	for _, nic := range n.NICs {
-		if nic.Interface != "" {
+		if isTied(nic) {
 			h.alone[nic.Interface] = by > 0
+		}
+		if _, ok := r.pools[nic.Network]; ok {
+			h.pooled[nic.Network] += by
 		}
 	}
 	for _, g := range r.spread[n.Name] {
@@ -134,7 +143,18 @@ func DiskBytes(n *site.Node) (bytes int64) {
 // it shares with others, and the interfaces that the node takes must be free.
 func (r *capacities) canRun(n *site.Node, h *capacity) bool {
 	return h.host.Engines[n.Engine].Unable == (observe.Missing{}) && !r.separatesSharers(n, h) &&
-		!slices.ContainsFunc(n.NICs, func(nic site.NIC) bool { return nic.Interface != "" && h.alone[nic.Interface] })
+		!slices.ContainsFunc(n.NICs, func(nic site.NIC) bool { return isTied(nic) && h.alone[nic.Interface] })
+}
+
+// lacksFunction reports whether a host has no virtual function left for a node.
+func (r *capacities) lacksFunction(n *site.Node, h *capacity) bool {
+	if len(r.pools) == 0 || h.host.Engines == nil { // or the host was not asked
+		return false
+	}
+	return slices.ContainsFunc(n.NICs, func(nic site.NIC) bool {
+		interfaces, ok := r.pools[nic.Network]
+		return ok && h.pooled[nic.Network] >= vfs.Room(h.host.Cards, interfaces, r.key)
+	})
 }
 
 // separatesSharers reports whether a host would separate a node from others with which it shares a volume.
@@ -193,6 +213,9 @@ func (h *capacity) countInGroups(spread []string) (all int) {
 	return all
 }
 
+// lastChoice is more than the number of nodes on any host.
+const lastChoice = 1 << 30
+
 // bestHost returns the host that should take a node. It chooses the host with the fewest nodes from
 // which the node must be apart, and among such hosts the one with the most left of its scarcest
 // resource. Most hosts are no better than the best so far, so best skips the costly checks for
@@ -203,6 +226,9 @@ func (r *capacities) bestHost(n *site.Node) (string, bool) {
 	cpus, spread := millionths(n.Limits.Cpus), r.spread[n.Name]
 	for _, h := range r.open {
 		company, free := h.countInGroups(spread), h.freeShare(cpus, n.Limits.Memory)
+		if r.lacksFunction(n, h) { // the last choice; package vfs reports it with the numbers
+			company += lastChoice
+		}
 		better := best == nil || company < fewest || company == fewest && free > most
 		if better && r.canRun(n, h) && h.hasRoomFor(n) {
 			best, fewest, most = h, company, free
@@ -272,3 +298,7 @@ func (r *capacities) spreadViolations() (all []SpreadViolation) {
 	}
 	return all
 }
+
+// isTied reports whether an interface of a node is a certain one of its host. The name of a virtual
+// function contains a PCI address; on another host, the node gets another one.
+func isTied(nic site.NIC) bool { return nic.Interface != "" && !strings.Contains(nic.Interface, ":") }

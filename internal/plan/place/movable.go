@@ -16,7 +16,8 @@ func MoveObstacle(s *site.Site, n *site.Node) (why, cure string) {
 		return why, cure
 	}
 	for _, nic := range n.NICs {
-		if nic.Interface != "" {
+		on, ok := s.Network(nic.Network)
+		if nic.Interface != "" && (!ok || !site.KindOf(on.Kind).VirtualFunctions) { // it gets one of the other host
 			return fmt.Sprintf("it uses the interface %s of its host", nic.Interface),
 				"orrery down " + n.Name + ", then write the other host and its interface in site.toml, and orrery up"
 		}

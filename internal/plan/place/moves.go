@@ -119,7 +119,7 @@ func (b *balance) move(n *site.Node, from, to *capacity, why string) {
 
 // canMove reports whether a node may move from one host to another.
 func (b *balance) canMove(n *site.Node, from, to *capacity) bool {
-	return from != to && b.canRun(n, to) && to.hasRoomFor(n)
+	return from != to && b.canRun(n, to) && !b.lacksFunction(n, to) && to.hasRoomFor(n)
 }
 
 // improveSpread moves one node of a group that must be spread from a host with many of its nodes to one

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"orrery/internal/observe"
+	"orrery/internal/plan/vfs"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
@@ -16,6 +17,8 @@ import (
 // the host with the fewest nodes from which they must be apart. Among such hosts, Assign chooses the
 // one with the largest free share of processors and memory. If a host is unknown, a node that is on
 // no other host may be there, and Assign assumes that it is.
+//
+// A node on a network of virtual functions also gets its function (package vfs).
 //
 // Nodes are placed in the order of their ids, after the nodes named in first. Placing a subset
 // first keeps all other placements stable.
@@ -86,6 +89,7 @@ func Assign(s *site.Site, hosts []observe.Host, first ...string) (*site.Site, er
 		n.Host = host
 		room.assign(n, host)
 	}
+	vfs.Place(&placed, hosts)
 	return &placed, nil
 }
 

@@ -72,7 +72,7 @@ func ShapeChange(old, wanted *spec.Node, linked func(*spec.Node) []spec.NIC) str
 		return "privileges changed"
 	case !slices.Equal(old.Syscalls, wanted.Syscalls):
 		return "allowed system calls changed"
-	case !slices.Equal(linked(old), linked(wanted)):
+	case !sameNICs(linked(old), linked(wanted)):
 		return "network interfaces changed"
 	case !slices.Equal(old.Mounts, wanted.Mounts):
 		return "volumes changed"
@@ -84,6 +84,17 @@ func ShapeChange(old, wanted *spec.Node, linked func(*spec.Node) []spec.NIC) str
 		return "machine-id changed"
 	}
 	return ""
+}
+
+// sameNICs reports whether two nodes have the same interfaces. A declaration that no plan has placed
+// leaves open which virtual function the node has.
+func sameNICs(old, wanted []spec.NIC) bool {
+	return slices.EqualFunc(old, wanted, func(a, b spec.NIC) bool {
+		if site.KindOf(b.Kind).VirtualFunctions && b.Parent == "" {
+			b.Parent = a.Parent
+		}
+		return a == b
+	})
 }
 
 // LimitsChange returns which limits of a node differ, or "" if none do.

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"orrery/internal/site"
@@ -21,7 +22,7 @@ func invalidInterface(name string) string {
 		strings.ToValidUTF8(name, "") != name:
 		return "is not a valid interface name"
 	}
-	for _, prefix := range []string{"orb", "orv", "oro", "orx", "orl", "orw"} {
+	for _, prefix := range []string{"orb", "orv", "oro", "orx", "orl", "orw", "orf"} {
 		if digits := strings.TrimPrefix(name, prefix); digits != name && (len(digits) == 10 || site.IsRoutedLink(name)) {
 			return "is a name that Orrery uses itself"
 		}
@@ -56,6 +57,9 @@ type use struct {
 	who  string
 	host string // "" for any host
 	key  []string
+	// pool is not "" for a network that uses only virtual functions of the interface. Networks with
+	// different pools can share it.
+	pool string
 }
 
 // checkInterfaces checks that every interface of the hosts has only one user.
@@ -67,6 +71,9 @@ func checkInterfaces(ix *index, found *findings) {
 			return
 		}
 		for _, other := range taken[name] {
+			if t.pool != "" && other.pool != "" && t.pool != other.pool {
+				continue
+			}
 			if other.host == t.host || other.host == "" || t.host == "" {
 				found.reportConflict(t.key, other.key, "give each its own"+kind,
 					"interface %q of %s is already used by %s", name,
@@ -78,8 +85,18 @@ func checkInterfaces(ix *index, found *findings) {
 		taken[name] = append(taken[name], t)
 	}
 	for n := range each(ix.Networks) {
+		const joined = "; networks on the same one would be joined"
+		if site.KindOf(n.Kind).VirtualFunctions {
+			names := strings.Split(n.Interface, ",")
+			for i, name := range names {
+				if !slices.Contains(names[:i], name) { // else it is reported already
+					take(name, ", or another vlan"+joined, use{who: "network " + n.Name, key: at("network", n.Name, "interface"),
+						pool: fmt.Sprintf("vlan %d", n.VLAN)})
+				}
+			}
+		}
 		if site.KindOf(n.Kind).OnInterface {
-			take(n.Interface, "; networks on the same one would be joined",
+			take(n.Interface, joined,
 				use{who: "network " + n.Name, key: at("network", n.Name, "interface")})
 		}
 	}
@@ -94,6 +111,10 @@ func checkInterfaces(ix *index, found *findings) {
 					"node %s has interface %q on network %s, which is not exclusive",
 					n.Name, nic.Interface, nic.Network)
 			case !kind.TakesInterfaces:
+			case kind.VirtualFunctions && nic.Interface != "":
+				found.report(key, "remove it", "node %s has interface %q on %s network %s, which assigns a virtual function itself",
+					n.Name, nic.Interface, kind.Name, nic.Network)
+			case kind.VirtualFunctions:
 			case nic.Interface == "":
 				found.report(key, fmt.Sprintf(`write interface.%s = "enp3s0f1"`, nic.Network),
 					"node %s has no interface on %s network %s", n.Name, kind.Name, nic.Network)
@@ -101,7 +122,7 @@ func checkInterfaces(ix *index, found *findings) {
 				if what := invalidInterface(nic.Interface); what != "" {
 					found.report(key, `such as "enp3s0f1"`, "interface %q %s", nic.Interface, what)
 				}
-				take(nic.Interface, "", use{"node " + n.Name, n.Host, key})
+				take(nic.Interface, "", use{who: "node " + n.Name, host: n.Host, key: key})
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"orrery/internal/site"
 )
@@ -22,6 +23,8 @@ func checkKind(ix *index, found *findings, n *site.Network) {
 	switch {
 	case n.HasUplink():
 		checkUplink(ix, found, n)
+	case kind.VirtualFunctions:
+		checkPool(found, n)
 	case kind.OnInterface && n.Interface == "":
 		found.report(key("interface"), `write interface = "enp3s0", an interface of the host`,
 			"%s network %s has no interface", n.Kind, n.Name)
@@ -47,6 +50,34 @@ func checkKind(ix *index, found *findings, n *site.Network) {
 	}
 }
 
+// maxPoolInterfaces is the maximum number of interfaces whose virtual functions a network uses. They
+// are stored in the mark of the network's link, which has little space.
+const maxPoolInterfaces = 4
+
+// checkPool checks the interfaces whose virtual functions the nodes of a network take.
+func checkPool(found *findings, n *site.Network) {
+	key := func(name string) []string { return at("network", n.Name, name) }
+	names := strings.Split(n.Interface, ",")
+	for i, name := range names {
+		switch what := invalidInterface(name); {
+		case n.Interface == "":
+			found.report(key("interface"), `write interface = "enp4s0f0", an interface of the host with virtual functions`,
+				"%s network %s has no interface", n.Kind, n.Name)
+		case what != "":
+			found.report(key("interface"), `such as "enp4s0f0"`, "interface %q %s", name, what)
+		case slices.Contains(names[:i], name):
+			found.report(key("interface"), "name each once", "network %s names interface %q twice", n.Name, name)
+		}
+	}
+	if len(names) > maxPoolInterfaces {
+		found.report(key("interface"), "declare several networks", "network %s has %d interfaces; the maximum is %d", n.Name,
+			len(names), maxPoolInterfaces)
+	}
+	if n.VLAN < 0 || n.VLAN > 4094 {
+		found.report(key("vlan"), "1 to 4094", "vlan %d is out of range", n.VLAN)
+	}
+}
+
 // checkUplink checks the settings that join a network's bridges with interfaces or bridges of the
 // hosts.
 func checkUplink(ix *index, found *findings, n *site.Network) {
@@ -54,7 +85,7 @@ func checkUplink(ix *index, found *findings, n *site.Network) {
 	switch {
 	case !site.KindOf(n.Kind).Bridged:
 		name := "vlan"
-		if n.VLAN == 0 {
+		if n.Bridge != "" {
 			name = "bridge"
 		}
 		found.report(key(name), "remove it, or remove kind",

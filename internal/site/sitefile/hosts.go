@@ -156,6 +156,10 @@ func withoutHosts(s, other *site.Site) site.Site {
 			rest.Nodes[i].Host = ""
 		}
 	}
+	rest.Networks = slices.Clone(s.Networks)
+	for i := range rest.Networks {
+		rest.Networks[i].Place = "" // an edit moves lines
+	}
 	kept := rest.NodesByName()
 	rest.Groups = slices.Clone(s.Groups)
 	for i := range rest.Groups {

@@ -27,6 +27,7 @@ func (l *loader) tables() {
 		if n := &s.Networks[i]; n.Kind == site.Bridge {
 			n.Kind = "" // the explicit and the implicit default are the same
 		}
+		s.Networks[i].Place = where(Name, f.Networks[i].At)
 	}
 	for _, t := range f.VethPairs {
 		s.VethPairs = append(s.VethPairs, l.vethPair(t))

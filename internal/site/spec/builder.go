@@ -217,6 +217,9 @@ func (m *Builder) nics(n *site.Node) []NIC {
 			spelt.Parent = network.Interface
 		case kind.TakesInterfaces:
 			spelt.Parent = nic.Interface
+			if kind.VirtualFunctions {
+				spelt.VLAN = network.VLAN
+			}
 		case kind.Routed:
 			spelt.Via = network.Gateway.String()
 		}

@@ -186,13 +186,24 @@ type NIC struct {
 
 	// Kind is the network's kind when the node is live; see Node.KindOf.
 	Kind string `json:"kind,omitempty"`
-	// Parent is the host interface that carries the node's interface, or that the node takes.
+	// Parent is the host interface that carries the node's interface, or that the node takes, or the
+	// name of the virtual function that the node takes (sriov.Name).
 	Parent string `json:"parent,omitempty"`
 	Via    string `json:"via,omitempty"`  // on a routed network, the address of the host
 	IPv6   string `json:"ipv6,omitempty"` // addresses that the node sets itself, comma-separated
 	// Moving are the addresses of services (site.Service), comma-separated. The node may send from one of
 	// them only while it tells the others of the service that it holds it; see package ports.
 	Moving string `json:"moving,omitempty"`
+	VLAN   int    `json:"vlan,omitempty"` // of a virtual function, or 0
+}
+
+// TakenName returns the name that the host's interface has while the node has it, before it gets its
+// name in the node. A virtual function gets a name of its own, because its driver's name can change.
+func (nic NIC) TakenName() string {
+	if site.KindOf(nic.Kind).VirtualFunctions {
+		return "orf" + strings.TrimPrefix(nic.HostIfName, "orv")
+	}
+	return nic.Parent
 }
 
 // Addresses returns all addresses that the node may send from on the network. IPv6 addresses have

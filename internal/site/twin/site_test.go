@@ -66,6 +66,8 @@ func become(s *site.Site, kind string) {
 	case site.Macvlan:
 		data.Interface = "w0"
 		s.VethPairs = []site.VethPair{{Name: "wire", Ends: [2]string{"w0", "w1"}, MTU: 1500}}
+	case "sriov":
+		data.Interface, data.VLAN = "enp4s0f0,enp4s0f1", 100
 	case site.Exclusive:
 		for i := range s.Nodes {
 			for k := range s.Nodes[i].NICs {

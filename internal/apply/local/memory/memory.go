@@ -75,6 +75,7 @@ func (h *Host) Observe() observe.Host {
 		panic(err) // what is in memory does not fail
 	}
 	seen.Cpus, seen.Memory, seen.Online = h.Cpus, h.Memory, ""
+	seen.Cards = h.CardsInUse(seen.Nodes)
 	return seen
 }
 
