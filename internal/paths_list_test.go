@@ -17,6 +17,8 @@ const (
 // paths are the files that use paths without internal/tree, each with the reason.
 var paths = map[string]string{
 	"internal/tree/rawfile/rawfile.go":            "what its callers name, each of which is on this list",
+	"internal/host/shape/read.go":                 ofKernel,
+	"internal/network/around.go":                  ofKernel,
 	"internal/rehearsal/hostconfig.go":            ofHosts,
 	"internal/rehearsal/groups.go":                ofKernel,
 	"internal/rehearsal/supervisor.go":            ofOwn + "; " + ofKernel,

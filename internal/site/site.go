@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"orrery/internal/site/traffic"
 )
 
 // A Site is everything that a site directory declares.
@@ -282,6 +284,8 @@ type NIC struct {
 	// IPv6 are the addresses that the node may use as source, in addition to the link-local address
 	// derived from its MAC. The node's user configures them inside the node.
 	IPv6 []netip.Addr `json:"-"`
+	// Traffic limits what passes through the interface.
+	Traffic traffic.Limits `json:"-"`
 }
 
 // Requirements are pinned Python packages in pip's requirements file format, including comments.

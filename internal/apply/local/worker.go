@@ -110,7 +110,7 @@ func (h nodeHost) ofAllSites(ctx context.Context) ([]observe.Node, error) {
 }
 
 // Observe returns what exists of the site on this machine. It tests an engine only if the site has
-// nodes of it or it is in wanted.
+// nodes of it or it is in wanted. It also tries those features of the kernel that are in wanted.
 func (h stateHost) Observe(ctx context.Context, wanted []string) (seen observe.Host, err error) {
 	seen = observe.Host{Name: h.Name, Cpus: runtime.NumCPU(), Online: host.OnlineCPUs(), Memory: host.TotalMemory()}
 	if err = h.Backends.Claims.Elsewhere(h.Key); err != nil {
@@ -146,6 +146,7 @@ func (h stateHost) Observe(ctx context.Context, wanted []string) (seen observe.H
 			seen.Engines[name] = e.Capabilities()
 		}
 	}
+	seen.Lacks = h.lacks(wanted)
 	if seen.Functions, err = pci.Local.Functions(); err != nil {
 		return seen, fmt.Errorf("the PCI bus: %w", err)
 	}
@@ -191,7 +192,7 @@ func (h nodeHost) List(ctx context.Context) (all []observe.Node, err error) {
 		all, err = append(all, nodes...), errors.Join(err, wrong)
 	}
 	slices.SortStableFunc(all, func(a, b observe.Node) int { return strings.Compare(a.Name, b.Name) })
-	return all, err
+	return all, errors.Join(err, h.Backends.Traffic.Observe(all))
 }
 
 // listBrief returns the same nodes without the details that need a closer look.
@@ -235,6 +236,7 @@ func (h runHost) Sweep(ctx context.Context) error {
 	}
 	err := runOf(h.Dirs, h.Key).end()
 	err = errors.Join(err, h.moves.sweep())
+	err = errors.Join(err, h.Backends.Traffic.Sweep())
 	err = errors.Join(err, h.Backends.Volumes.Sweep(h.Key))
 	err = errors.Join(err, snapshot.Sweep(h.Dirs, h.Key))
 	err = errors.Join(err, backupHost{h.SiteState}.sweepRestore())
@@ -310,7 +312,10 @@ func (h runHost) doNode(ctx context.Context, s *plan.Step, say func(string)) err
 		}
 		return e.Change(ctx, n)
 	case plan.LimitNode:
-		return e.Change(ctx, n)
+		if err := e.Change(ctx, n); err != nil {
+			return err
+		}
+		return h.Backends.Traffic.Set(n)
 	case plan.StartNode:
 		return h.life.start(ctx, e, s)
 	case plan.RenewNode:

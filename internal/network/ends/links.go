@@ -16,7 +16,7 @@ func IsOwn(name string) bool {
 		return false
 	}
 	switch name[:3] {
-	case "orb", "orv", RouterPrefix, "orx", "orl", "orw":
+	case "orb", "orv", RouterPrefix, "orx", "orl", "orw", "orf":
 		return true
 	}
 	return false

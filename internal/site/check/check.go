@@ -36,7 +36,7 @@ var checks = []check{
 	checkMirror,
 	checkVolumes, checkSecrets, checkReleases, checkGroups, checkNodeNames, checkIDs, checkNumbers, checkNodes,
 	checkAddresses, checkIPv6,
-	checkInterfaces, checkPublish,
+	checkInterfaces, checkTraffic, checkPublish,
 	checkVars, checkSettings, checkRoles, checkRoleCycles, checkRoleSecrets, checkRestarts, checkRolesTogether,
 	checkRequirements,
 	checkPips, checkWaits, checkSimulators, checkTests, checkVariants,

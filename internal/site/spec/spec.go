@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"orrery/internal/site"
+	"orrery/internal/site/traffic"
 )
 
 // A Network is a network as a host creates it.
@@ -190,6 +191,9 @@ type NIC struct {
 	Parent string `json:"parent,omitempty"`
 	Via    string `json:"via,omitempty"`  // on a routed network, the address of the host
 	IPv6   string `json:"ipv6,omitempty"` // addresses that the node sets itself, comma-separated
+	// Traffic has the limits of what passes through the interface. They can change while the node
+	// runs.
+	Traffic traffic.Limits `json:"traffic,omitzero"`
 }
 
 // Addresses returns all addresses that the node may send from on the network. IPv6 addresses have
@@ -217,10 +221,20 @@ func (n *Node) KindOf(nic NIC) string {
 // LinkKind returns the site.NetworkKind of the link; see KindOf.
 func (n *Node) LinkKind(nic NIC) site.NetworkKind { return site.KindOf(n.KindOf(nic)) }
 
-// WithoutBridges returns the interfaces of a node without the bridges of bridged networks, which can change
-// while the node runs.
+// WithoutTraffic returns interfaces without the limits of their traffic, which can change whatever the
+// state of the node is.
+func WithoutTraffic(nics []NIC) []NIC {
+	nics = slices.Clone(nics)
+	for i := range nics {
+		nics[i].Traffic = traffic.Limits{}
+	}
+	return nics
+}
+
+// WithoutBridges returns the interfaces of a node without the bridges of bridged networks and the limits of
+// traffic, which can change while the node runs.
 func WithoutBridges(n *Node) []NIC {
-	nics := slices.Clone(n.NICs)
+	nics := WithoutTraffic(n.NICs)
 	for i := range nics {
 		if site.KindOf(nics[i].Kind).Bridged {
 			nics[i].Bridge = ""
