@@ -17,6 +17,7 @@ const (
 // paths are the files that use paths without internal/tree, each with the reason.
 var paths = map[string]string{
 	"internal/tree/rawfile/rawfile.go":            "what its callers name, each of which is on this list",
+	"internal/host/cgroup/disks.go":               ofKernel,
 	"internal/host/shape/read.go":                 ofKernel,
 	"internal/network/around.go":                  ofKernel,
 	"internal/rehearsal/hostconfig.go":            ofHosts,

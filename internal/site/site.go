@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"orrery/internal/site/diskio"
 	"orrery/internal/site/traffic"
 )
 
@@ -265,6 +266,8 @@ type Limits struct {
 	Memory int64  `toml:"memory" unit:"size" json:"memory,omitempty"` // bytes
 	Swap   *int64 `toml:"swap" unit:"size" json:"swap,omitempty"`     // bytes, or nil for no limit
 	Pids   int    `toml:"pids" json:"pids,omitempty"`                 // processes and threads
+	// Disk limits what a container reads from each disk of its host and writes to it.
+	Disk diskio.Limits `toml:"disk" json:"disk,omitzero"`
 }
 
 // DefaultPids is the default limit of processes and threads of a node. It is far above what an

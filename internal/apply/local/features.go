@@ -1,6 +1,7 @@
 package local
 
 import (
+	"orrery/internal/host/cgroup"
 	"orrery/internal/observe"
 	"orrery/internal/site/feature"
 	"orrery/internal/site/traffic"
@@ -16,6 +17,7 @@ func (h stateHost) lacks(wanted []string) map[string]observe.Missing {
 		feature.Delay: func() observe.Missing {
 			return h.Backends.Traffic.Lacks(traffic.Limits{Latency: traffic.MaxLatency})
 		},
+		feature.Disk: cgroup.LacksDiskLimits,
 	}
 	for _, name := range wanted {
 		if lacks, ok := try[name]; ok {

@@ -114,6 +114,7 @@ func TrafficChange(old, wanted *spec.Node) string {
 func limitParts(l site.Limits) spec.PartDigests {
 	p := spec.PartDigests{
 		"cpus": fmt.Sprint(l.Cpus), "pin": l.Pin, "memory": fmt.Sprint(l.Memory), "pids": fmt.Sprint(l.Pids), "swap": "",
+		"disk": l.Disk.String(),
 	}
 	if l.Swap != nil {
 		p["swap"] = fmt.Sprint(*l.Swap)

@@ -6,12 +6,14 @@ import (
 	"slices"
 
 	"orrery/internal/site"
+	"orrery/internal/site/diskio"
 )
 
 // The features.
 const (
 	Rate  = "net.rate"    // the rate of a node's traffic can be limited
 	Delay = "net.latency" // frames can be delayed and lost
+	Disk  = "disk"        // what a node reads and writes can be limited
 )
 
 // Of returns the features that a node needs.
@@ -21,6 +23,7 @@ func Of(n *site.Node) (all []string) {
 			all = append(all, feature)
 		}
 	}
+	add(n.Limits.Disk != (diskio.Limits{}), Disk)
 	for _, nic := range n.NICs {
 		add(nic.Traffic.Rate > 0, Rate)
 		add(nic.Traffic.Delays(), Delay)

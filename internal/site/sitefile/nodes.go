@@ -8,6 +8,7 @@ import (
 
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/diskio"
 	"orrery/internal/strict"
 )
 
@@ -134,6 +135,9 @@ func (d *declaration) dropUnsupportedDefaults(n *site.Node) {
 	}
 	if !said("pids") {
 		n.Limits.Pids = 0
+	}
+	if !said("disk") {
+		n.Limits.Disk = diskio.Limits{}
 	}
 	if !said("memory") && d.loader.file.Defaults.At.Keys["memory"] == nil {
 		n.Limits.Memory = site.DefaultVMMemory
