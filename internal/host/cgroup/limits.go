@@ -123,7 +123,8 @@ func (g Group) SetLimits(node string, l site.Limits) error {
 	var refused []File
 	others := l
 	others.Disk = diskio.Limits{}
-	for _, f := range slices.Concat(g.at.limitFiles(others), g.at.noLimitFiles(others), diskGroup{g}.changedFiles(l.Disk)) {
+	all := slices.Concat(g.at.limitFiles(others), g.at.noLimitFiles(others), diskGroup{g}.changedFiles(l.Disk))
+	for _, f := range all {
 		if os.WriteFile(path(f), []byte(f.Value), 0) != nil {
 			refused = append(refused, f)
 		}

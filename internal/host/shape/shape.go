@@ -293,13 +293,13 @@ func netem(link netlink.Link, parent, handle uint32, l traffic.Limits) *netlink.
 }
 
 // netemFrames returns how many frames netem must hold: all that may be on their way, and wait for the
-// rate.
+// rate, but not so many that a node could fill the host's memory.
 func netemFrames(l traffic.Limits) uint32 {
 	const (
 		unlimited = 10_000_000_000 // bit/s that a link may reach if no rate is declared
 		frame     = 1000           // bytes
 		fewest    = 1000
-		most      = 1_000_000
+		most      = 20_000
 	)
 	rate := float64(l.Rate)
 	if rate == 0 {
@@ -316,7 +316,7 @@ func replaceFIFO(link netlink.Link, bytes int64) error {
 	request.AddData(&nl.TcMsg{Family: nl.FAMILY_ALL, Ifindex: int32(link.Attrs().Index),
 		Handle: netlink.MakeHandle(majorFIFO, 0), Parent: classHandle()})
 	request.AddData(nl.NewRtAttr(nl.TCA_KIND, nl.ZeroTerminated("bfifo")))
-	request.AddData(nl.NewRtAttr(nl.TCA_OPTIONS, nl.Uint32Attr(uint32(min(bytes, 1<<31))))) // struct tc_fifo_qopt
+	request.AddData(nl.NewRtAttr(nl.TCA_OPTIONS, nl.Uint32Attr(uint32(bytes)))) // struct tc_fifo_qopt
 	_, err := request.Execute(unix.NETLINK_ROUTE, 0)
 	return err
 }

@@ -49,10 +49,14 @@ func (l Limits) BurstBytes() int64 {
 }
 
 // QueueBytes returns how many bytes may wait because of the rate: those of 50 ms. More would make
-// every connection slow, and fewer would lose frames of connections that are not.
+// every connection slow, and fewer would lose frames of connections that are not. A node must not
+// fill the host's memory with what waits.
 func (l Limits) QueueBytes() int64 {
-	const fewest = 256 << 10 // four packets that a card would have divided
-	return max(fewest, int64(l.Rate)/8/20, l.BurstBytes())
+	const (
+		fewest = 256 << 10 // four packets that a card would have divided
+		most   = 32 << 20
+	)
+	return min(max(fewest, int64(l.Rate)/8/20), most)
 }
 
 // String returns the limits for display, such as "rate 1Gbit/s, latency 5ms", or "" for none.

@@ -79,13 +79,13 @@ func TestString(t *testing.T) {
 
 // TestBounds: defaults follow the rate.
 func TestBounds(t *testing.T) {
-	for rate, want := range map[Rate][2]int64{8000: {16 << 10, 256 << 10}, 1e9: {125_000, 6_250_000}} {
+	for rate, want := range map[Rate][2]int64{8000: {16 << 10, 256 << 10}, 1e9: {125_000, 6_250_000}, MaxRate: {125_000_000, 32 << 20}} {
 		l := Limits{Rate: rate}
 		if l.BurstBytes() != want[0] || l.QueueBytes() != want[1] {
 			t.Errorf("%s: %d %d", rate, l.BurstBytes(), l.QueueBytes())
 		}
 	}
-	if l := (Limits{Rate: 8000, Burst: 1 << 20}); l.BurstBytes() != 1<<20 || l.QueueBytes() != 1<<20 {
+	if l := (Limits{Rate: 8000, Burst: 1 << 20}); l.BurstBytes() != 1<<20 || l.QueueBytes() != 256<<10 {
 		t.Errorf("%d %d", l.BurstBytes(), l.QueueBytes())
 	}
 }
