@@ -79,7 +79,9 @@ func TestString(t *testing.T) {
 
 // TestBounds: defaults follow the rate.
 func TestBounds(t *testing.T) {
-	for rate, want := range map[Rate][2]int64{8000: {16 << 10, 256 << 10}, 1e9: {125_000, 6_250_000}, MaxRate: {125_000_000, 32 << 20}} {
+	for rate, want := range map[Rate][2]int64{
+		8000: {16 << 10, 256 << 10}, 1e9: {125_000, 6_250_000}, MaxRate: {125_000_000, 32 << 20},
+	} {
 		l := Limits{Rate: rate}
 		if l.BurstBytes() != want[0] || l.QueueBytes() != want[1] {
 			t.Errorf("%s: %d %d", rate, l.BurstBytes(), l.QueueBytes())
