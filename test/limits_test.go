@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"orrery/internal/host/cgroup"
+	"orrery/internal/observe"
 )
 
 // TestLimits: limits are in force, according to the kernel and as seen in a node, and change while
@@ -100,6 +103,78 @@ id = 11
 	s.do("up")
 	s.settled()
 	s.wantLimits("free", 11, map[string][2]string{"pids": {"pids.max=max", "pids.max=max"}})
+}
+
+// TestDiskLimits: reading and writing of a container is limited, also after a change while it runs, and it
+// cannot lift the limits.
+func TestDiskLimits(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "it-disks", `
+network = {}
+[image.debian]
+suite = "bookworm"
+[node.bound]
+id = 10
+disk = { read = "8MB/s", write = "4MB/s" }
+`, nil)
+	if lacks := cgroup.LacksDiskLimits(); lacks != (observe.Missing{}) {
+		s.run("plan").want(4, lacks.What)
+		return
+	}
+	s.do("up")
+	s.settled()
+	const writes, reads = "dd if=/dev/zero of=/root/x bs=64k count=%d oflag=direct", "dd if=/root/x of=/dev/null bs=64k count=%d iflag=direct"
+	s.wantAtMost("bound", writes, 32, 4)
+	s.wantAtMost("bound", reads, 32, 8)
+	if r := s.run("shell", "bound", "--", "mkdir", "/sys/fs/cgroup/blkio/free"); r.status == 0 {
+		t.Error("the node creates groups without limits")
+	}
+	s.edit("site.toml", `write = "4MB/s"`, `write = "2MB/s", iops = 16`)
+	s.wantPlan("limit bound")
+	s.run("plan", "--diff").want(10, "disk changed")
+	s.do("up")
+	s.settled()
+	s.wantAtMost("bound", writes, 16, 16*64e3/1e6) // 16 requests of 64 KiB in a second
+
+	// Another program changes a limit.
+	held, file := s.diskLimitFile(10)
+	before, err := os.ReadFile(file)
+	must(t, err)
+	must(t, os.WriteFile(file, []byte(strings.Fields(string(before))[0]+held), 0))
+	s.wantPlan("limit bound")
+	s.do("up")
+	s.settled()
+	if after, _ := os.ReadFile(file); string(after) != string(before) {
+		t.Errorf("%s was %s and is %s", file, before, after)
+	}
+	s.edit("site.toml", `disk = { read = "8MB/s", write = "2MB/s", iops = 16 }`, "")
+	s.wantPlan("limit bound")
+	s.do("up")
+	s.settled()
+	if after, _ := os.ReadFile(file); strings.TrimSpace(string(after)) != "" {
+		t.Errorf("%s has %s", file, after)
+	}
+}
+
+// diskLimitFile returns the file with the limit of writing of a node, and what changes it.
+func (s *site) diskLimitFile(id int) (change, path string) {
+	if path = s.limitFile(id, "blkio", "blkio.throttle.write_bps_device"); strings.Contains(path, "/blkio/") {
+		return " 9000000", path
+	}
+	return " wbps=9000000", s.limitFile(id, "io", "io.max")
+}
+
+// wantAtMost runs dd(1) with a number of blocks of 64 KiB in a node. It must not be faster than so many MB/s; a
+// busy machine can only be slower.
+func (s *site) wantAtMost(node, format string, blocks int, most float64) {
+	s.Helper()
+	begun := time.Now()
+	s.sh(node, fmt.Sprintf(format, blocks)+" 2>/dev/null")
+	// The kernel lets the share of a slice of 100 ms pass at once.
+	took, bytes := time.Since(begun).Seconds()+0.2, float64(blocks*64<<10)
+	if got := bytes / 1e6 / took; got > most*1.03 {
+		s.Errorf("%.2f MB/s instead of %.2f in %s of %s", got, most, node, format)
+	}
 }
 
 // wantLimits looks at the files of a node's control group: of each controller in version 1, or else

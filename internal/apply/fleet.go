@@ -97,12 +97,12 @@ func (f *Fleet) Sweep(ctx context.Context) error {
 // marked unknown.
 func (f *Fleet) Observe(ctx context.Context) ([]observe.Host, error) {
 	hosts := make([]observe.Host, len(f.All), len(f.All)+len(f.Unknown))
-	var engines []string // the same for all hosts
+	var needs []string // the same for all hosts
 	if len(f.All) > 0 {
-		engines = f.All[0].engines()
+		needs = f.All[0].needs()
 	}
 	err := f.ForEach(func(i int, h *HostClient) (err error) {
-		hosts[i], err = h.State.Observe(ctx, engines)
+		hosts[i], err = h.State.Observe(ctx, needs)
 		hosts[i].Name, hosts[i].Unknown = h.Name, false // a host does not decide its own name
 		if err == nil && len(f.All)+len(f.Unknown) > 1 {
 			err = h.FetchPublicKey(ctx, &hosts[i])

@@ -13,6 +13,7 @@ import (
 	"orrery/internal/plan/pack"
 	"orrery/internal/secret"
 	"orrery/internal/site"
+	"orrery/internal/site/feature"
 	"orrery/internal/site/spec"
 )
 
@@ -103,18 +104,22 @@ func (h *HostClient) Pack(s *plan.Step, live func() (*site.Site, error)) (*plan.
 
 // Observe returns what exists of the site on the host, and what the engines of its nodes can do.
 func (h *HostClient) Observe(ctx context.Context) (observe.Host, error) {
-	return h.State.Observe(ctx, h.engines())
+	return h.State.Observe(ctx, h.needs())
 }
 
-// engines returns the engines of all nodes of the site and of its releases.
-func (h *HostClient) engines() []string {
-	engines := map[string]bool{}
+// needs returns the engines of all nodes of the site and of its releases, and the features that they
+// need of the kernel.
+func (h *HostClient) needs() []string {
+	needs := map[string]bool{}
 	for _, s := range append(slices.Collect(maps.Values(h.packer.Releases())), h.Site()) {
 		for i := range s.Nodes {
-			engines[s.Nodes[i].Engine] = true
+			needs[s.Nodes[i].Engine] = true
+			for _, name := range feature.Of(&s.Nodes[i]) {
+				needs[name] = true
+			}
 		}
 	}
-	return slices.Sorted(maps.Keys(engines))
+	return slices.Sorted(maps.Keys(needs))
 }
 
 // Do does one step.

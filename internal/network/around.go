@@ -2,6 +2,10 @@ package network
 
 import (
 	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 
@@ -12,6 +16,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/tree/rawfile"
 )
 
 // Around returns the addresses by which other machines may reach the host, and what the host has in
@@ -34,8 +39,29 @@ func Around(siteName string) ([]observe.Address, observe.HostNetworking, error) 
 	}
 	found.Networks, found.Leads, found.Interfaces = limitTo(found.Networks), limitTo(found.Leads),
 		limitTo(found.Interfaces)
+	found.Speeds = speeds(found.Interfaces)
 	found.Listeners = limitTo(found.Listeners)
 	return reached, found, nil
+}
+
+// speeds returns the speeds of physical interfaces that have a link, in bit/s. The kernel invents those of
+// virtual ones.
+func speeds(interfaces []string) map[string]int64 {
+	all := map[string]int64{}
+	for _, name := range interfaces {
+		dir := filepath.Join("/sys/class/net", name)
+		if _, err := os.Stat(filepath.Join(dir, "device")); err != nil {
+			continue
+		}
+		text, _ := rawfile.ReadFile(filepath.Join(dir, "speed"))
+		if megabits, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 32); err == nil && megabits > 0 {
+			all[name] = megabits * 1_000_000
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all
 }
 
 func limitTo[T any](list []T) []T { return list[:min(len(list), observe.MaxHostNetworking)] }

@@ -3,6 +3,7 @@ package network
 import (
 	"strings"
 
+	"orrery/internal/host/shape"
 	"orrery/internal/network/ends"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -18,7 +19,11 @@ func RemoveLinks(names []string) error {
 		if !strings.HasPrefix(name, linkPrefix) && !site.IsRoutedLink(name) {
 			return problem.New(problem.Failed, "%s is not a link of a node", name)
 		}
-		if err := ends.Remove(name); err != nil {
+		err := ends.Remove(name)
+		if err == nil {
+			err = shape.RemoveIFB(name)
+		}
+		if err != nil {
 			return problem.New(problem.Failed, "remove link %s", name).Because(err)
 		}
 	}

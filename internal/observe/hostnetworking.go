@@ -10,6 +10,8 @@ type HostNetworking struct {
 	Leads []ReachableSubnet `json:"leads,omitempty"`
 	// Interfaces are names of interfaces that belong neither to nodes nor to networks of the site.
 	Interfaces []string `json:"interfaces,omitempty"`
+	// Speeds are the speeds of some of these interfaces in bit/s. An interface without a link has none.
+	Speeds map[string]int64 `json:"speeds,omitempty"`
 	// Listeners are sockets of programs of the host, which ports that lead to nodes must not collide
 	// with.
 	Listeners []Listener `json:"listeners,omitempty"`

@@ -44,6 +44,9 @@ type Host struct {
 
 	Engines map[string]Capabilities `json:"engines"`
 
+	// Lacks has the features that were asked for and that the kernel lacks, such as feature.Rate.
+	Lacks map[string]Missing `json:"lacks,omitempty"`
+
 	Hugepages []Hugepages   `json:"hugepages,omitempty"`
 	Numa      []Numa        `json:"numa,omitempty"`
 	Functions []PCIFunction `json:"functions,omitempty"`

@@ -68,7 +68,9 @@ func (c *change) nicHotplug() (none spec.NICChange) {
 
 // hasMisplacedLink reports whether a link that stays is not on its bridge.
 func (c *change) hasMisplacedLink(wires spec.NICChange) bool {
-	stay := func(n *spec.Node) []spec.NIC { return spec.WithoutNICs(n.NICs, slices.Concat(wires.In, wires.Out)) }
+	stay := func(n *spec.Node) []spec.NIC {
+		return spec.WithoutNICs(spec.WithoutTraffic(n.NICs), slices.Concat(wires.In, wires.Out))
+	}
 	return !slices.Equal(stay(&c.has.Node), stay(c.wanted))
 }
 
@@ -76,7 +78,7 @@ func (c *change) hasMisplacedLink(wires spec.NICChange) bool {
 // while the node runs.
 func (c *change) comparedNICs(n *spec.Node) []spec.NIC {
 	if c.has.State != observe.Running || !c.capabilities().MoveNIC {
-		return n.NICs
+		return spec.WithoutTraffic(n.NICs)
 	}
 	return spec.WithoutBridges(n)
 }

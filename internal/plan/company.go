@@ -79,7 +79,7 @@ func (c *companion) check(b *planInput, from *observe.Host, r *observe.Releases)
 			return no(end, "the engine %s cannot move nodes", c.has.Engine)
 		}
 	}
-	return place.CheckFit(b.site.Key(), c.Of, b.hosts[c.to])
+	return place.CheckFit(b.site, c.Of, b.hosts[c.to])
 }
 
 // moveCompanions plans the move of companions, before the live nodes follow. If one of them fails, the live

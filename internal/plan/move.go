@@ -286,7 +286,7 @@ func (j *nodeMove) check(b *planInput, from *observe.Host) error {
 			return no("move it by orrery backup and orrery restore", "the engine %s cannot move nodes", n.Engine)
 		}
 	}
-	return place.CheckFit(b.site.Key(), n, to)
+	return place.CheckFit(b.site, n, to)
 }
 
 // planNetworks plans the networks of a host. Missing networks are made before nodes stop. Changes of

@@ -182,6 +182,9 @@ func (u *nodePlanner) ensureDeclared() (undisturbed bool) {
 		}
 		changes = append(changes, why)
 	}
+	if why := stand.TrafficChange(&u.has.Node, u.wanted); why != "" {
+		changes = append(changes, why)
+	}
 	wires := u.nicHotplug()
 	u.unplug(wires.Out)
 	if how := u.diskHotplug(); how != "" {

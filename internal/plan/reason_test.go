@@ -11,6 +11,7 @@ import (
 	"orrery/internal/plan"
 	"orrery/internal/plan/stand"
 	"orrery/internal/site"
+	"orrery/internal/site/traffic"
 )
 
 // observatory is a small site: two receptors, a database with a volume, and a portal that needs
@@ -182,6 +183,12 @@ func TestReasons(t *testing.T) {
 			name: "limits", edit: func(s *site.Site) { s.Nodes[1].Limits = site.Limits{Cpus: 2, Memory: 1 << 30} },
 			want: []string{"node receptor1: update: cpus changed, memory changed",
 				"node receptor1: check: check health"},
+		},
+		{
+			name: "limits of traffic", edit: func(s *site.Site) {
+				s.Nodes[1].NICs[0].Traffic = traffic.Limits{Rate: 1e9, Latency: time.Millisecond}
+			},
+			want: []string{"node receptor1: update: traffic on network cam added", "node receptor1: check: check health"},
 		},
 		{
 			name: "a bound of processes where there was none",

@@ -133,7 +133,7 @@ func (d *sitePlanner) upHost(h *observe.Host, nodes []*site.Node) ([]waitingNode
 	}
 	var wait []waitingNode
 	for _, n := range nodes {
-		if err := place.CheckFit(d.site.Key(), n, h); err != nil {
+		if err := place.CheckFit(d.site, n, h); err != nil {
 			return nil, err
 		}
 		wanted, err := d.makerOf(n).Node(n)

@@ -5,7 +5,9 @@ import (
 	"strings"
 	"time"
 
+	"orrery/internal/site/diskio"
 	"orrery/internal/site/service"
+	"orrery/internal/site/traffic"
 )
 
 // A Site is everything that a site directory declares.
@@ -270,6 +272,8 @@ type Limits struct {
 	Memory int64  `toml:"memory" unit:"size" json:"memory,omitempty"` // bytes
 	Swap   *int64 `toml:"swap" unit:"size" json:"swap,omitempty"`     // bytes, or nil for no limit
 	Pids   int    `toml:"pids" json:"pids,omitempty"`                 // processes and threads
+	// Disk limits what a container reads from each disk of its host and writes to it.
+	Disk diskio.Limits `toml:"disk" json:"disk,omitzero"`
 }
 
 // DefaultPids is the default limit of processes and threads of a node. It is far above what an
@@ -292,6 +296,8 @@ type NIC struct {
 	// Moving are the addresses of services, which the node has while it holds the service. Services are
 	// compared on their own (spec.NamesDigest).
 	Moving []netip.Addr `json:"-"`
+	// Traffic limits what passes through the interface.
+	Traffic traffic.Limits `json:"-"`
 }
 
 // Requirements are pinned Python packages in pip's requirements file format, including comments.

@@ -266,7 +266,7 @@ func weakWorld(t *testing.T) (*world, *weak) {
 	w, of := newWorld(t), &weak{}
 	g := &w.host.Backends
 	*g = backends.Set{
-		Networks: weakNetworks{g.Networks, of}, Layers: weakLayers{g.Layers, of}, Packages: g.Packages,
+		Networks: weakNetworks{g.Networks, of}, Traffic: g.Traffic, Layers: weakLayers{g.Layers, of}, Packages: g.Packages,
 		Volumes: weakVolumes{g.Volumes, of}, Kernel: weakKernel{g.Kernel, of},
 		Records: weakRecords{g.Records, of}, Claims: weakClaims{g.Claims, of}, Timers: g.Timers,
 		Hosts: g.Hosts,

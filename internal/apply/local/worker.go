@@ -111,7 +111,7 @@ func (h nodeHost) ofAllSites(ctx context.Context) ([]observe.Node, error) {
 }
 
 // Observe returns what exists of the site on this machine. It tests an engine only if the site has
-// nodes of it or it is in wanted.
+// nodes of it or it is in wanted. It also tries those features of the kernel that are in wanted.
 func (h stateHost) Observe(ctx context.Context, wanted []string) (seen observe.Host, err error) {
 	seen = observe.Host{Name: h.Name, Cpus: runtime.NumCPU(), Online: host.OnlineCPUs(), Memory: host.TotalMemory()}
 	if err = h.Backends.Claims.Elsewhere(h.Key); err != nil {
@@ -147,6 +147,7 @@ func (h stateHost) Observe(ctx context.Context, wanted []string) (seen observe.H
 			seen.Engines[name] = e.Capabilities()
 		}
 	}
+	seen.Lacks = h.lacks(wanted)
 	if seen.Functions, err = pci.Local.Functions(); err != nil {
 		return seen, fmt.Errorf("the PCI bus: %w", err)
 	}
@@ -195,7 +196,7 @@ func (h nodeHost) List(ctx context.Context) (all []observe.Node, err error) {
 		all, err = append(all, nodes...), errors.Join(err, wrong)
 	}
 	slices.SortStableFunc(all, func(a, b observe.Node) int { return strings.Compare(a.Name, b.Name) })
-	return all, err
+	return all, errors.Join(err, h.Backends.Traffic.Observe(all))
 }
 
 // listBrief returns the same nodes without the details that need a closer look.
@@ -240,6 +241,7 @@ func (h runHost) Sweep(ctx context.Context) error {
 	err := runOf(h.Dirs, h.Key).end()
 	err = errors.Join(err, h.join())
 	err = errors.Join(err, h.moves.sweep())
+	err = errors.Join(err, h.Backends.Traffic.Sweep())
 	err = errors.Join(err, h.Backends.Volumes.Sweep(h.Key))
 	err = errors.Join(err, snapshot.Sweep(h.Dirs, h.Key))
 	err = errors.Join(err, backupHost{h.SiteState}.sweepRestore())
@@ -315,7 +317,10 @@ func (h runHost) doNode(ctx context.Context, s *plan.Step, say func(string)) err
 		}
 		return e.Change(ctx, n)
 	case plan.LimitNode:
-		return e.Change(ctx, n)
+		if err := e.Change(ctx, n); err != nil {
+			return err
+		}
+		return h.Backends.Traffic.Set(n)
 	case plan.StartNode:
 		return h.life.start(ctx, e, s)
 	case plan.RenewNode:

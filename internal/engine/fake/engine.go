@@ -189,7 +189,7 @@ func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 // sameShape reports whether a running node can be changed as specified. Links and limits can differ
 // only if the engine can change them.
 func sameShape(can observe.Capabilities, old, next *spec.Node) bool {
-	if !can.MoveNIC && !slices.Equal(old.NICs, next.NICs) || !can.LiveLimits &&
+	if !can.MoveNIC && !slices.Equal(spec.WithoutTraffic(old.NICs), spec.WithoutTraffic(next.NICs)) || !can.LiveLimits &&
 		spec.Digest(old.Limits) != spec.Digest(next.Limits) {
 		return false
 	}

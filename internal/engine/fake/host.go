@@ -33,6 +33,8 @@ type Host struct {
 	// Around is what the host has outside the site.
 	Around   observe.HostNetworking
 	Encrypts error // why its kernel cannot encrypt, or nil if it can
+	// NoTraffic is why its kernel cannot limit traffic, or the zero Missing if it can.
+	NoTraffic observe.Missing
 	// Named reports whether the nodes' names have been written to all nodes.
 	Named func() bool
 

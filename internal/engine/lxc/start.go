@@ -71,6 +71,9 @@ func (s start) run(ctx context.Context) error {
 		return errors.Join(err, s.links.returnInterfaces(ctx))
 	}
 	cgroup.UpdateWeights(s.ref.Site) // LXC has just made the group
+	if err := s.group().CloseDisks(s.r.Name, s.r.Limits.Disk); err != nil {
+		return err
+	}
 	if limits, ok := s.group().InForce(s.r.Limits); !ok {
 		return problem.New(problem.Failed, "node %s: limits read back as %+v instead of %+v", s.r.Name, limits, s.r.Limits).
 			At(s.group().Name()).

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/diskio"
 	"orrery/internal/tree/rawfile"
 )
 
@@ -60,6 +62,13 @@ func (p mountPoint) limitFiles(l site.Limits) []File {
 	if l.Pids > 0 {
 		pids := strconv.Itoa(l.Pids)
 		add("pids", "pids.max", pids, "pids.max", pids)
+	}
+	if l.Disk != (diskio.Limits{}) {
+		for _, f := range p.diskFiles(l.Disk, disks()) {
+			if !strings.HasSuffix(f.Value, " 0") { // no limit, which version 1 expresses in this way
+				all = append(all, f)
+			}
+		}
 	}
 	if isV2(string(p)) {
 		all = append(all, File{Name: "cgroup.max.descendants", Value: strconv.Itoa(maxSubgroups)})
@@ -112,7 +121,10 @@ func onlineCpus() string {
 func (g Group) SetLimits(node string, l site.Limits) error {
 	path := func(f File) string { return g.file(f.Controller, f.Name) }
 	var refused []File
-	for _, f := range append(g.at.limitFiles(l), g.at.noLimitFiles(l)...) {
+	others := l
+	others.Disk = diskio.Limits{}
+	all := slices.Concat(g.at.limitFiles(others), g.at.noLimitFiles(others), diskGroup{g}.changedFiles(l.Disk))
+	for _, f := range all {
 		if os.WriteFile(path(f), []byte(f.Value), 0) != nil {
 			refused = append(refused, f)
 		}
@@ -124,6 +136,9 @@ func (g Group) SetLimits(node string, l site.Limits) error {
 			return problem.New(problem.Failed, "node %s: limit %s = %s was refused", node, f.Name, f.Value).
 				At(path(f)).Because(errors.Unwrap(err)).Try("a limit below the node's current usage cannot be set while it runs")
 		}
+	}
+	if err := g.CloseDisks(node, l.Disk); err != nil {
+		return err
 	}
 	if held, ok := g.InForce(l); !ok {
 		return problem.New(problem.Failed, "node %s: limits read back as %+v instead of %+v", node, held, g.at.settable(l)).
@@ -137,6 +152,7 @@ func (g Group) SetLimits(node string, l site.Limits) error {
 // rounds Cpus, and a Pin can be written in several ways.
 func (g Group) InForce(l site.Limits) (held site.Limits, ok bool) {
 	held = g.Limits()
+	held.Disk = diskGroup{g}.inForce(l.Disk)
 	ok = equal(held, g.at.settable(l))
 	if sameCpus(held.Cpus, l.Cpus) {
 		held.Cpus = l.Cpus
@@ -165,7 +181,7 @@ func equal(a, b site.Limits) bool {
 	}
 	// Compare without the low bits, because the kernel rounds memory down to pages.
 	return sameCpus(a.Cpus, b.Cpus) && samePin(a.Pin, b.Pin) &&
-		a.Memory>>16 == b.Memory>>16 && a.Pids == b.Pids && swap(a)>>16 == swap(b)>>16
+		a.Memory>>16 == b.Memory>>16 && a.Pids == b.Pids && a.Disk == b.Disk && swap(a)>>16 == swap(b)>>16
 }
 
 // sameCpus compares shares of the processors. The kernel has them in whole microseconds of a
@@ -181,7 +197,7 @@ func samePin(a, b string) bool {
 	return site.SameProcessors(cmp.Or(a, all), cmp.Or(b, all))
 }
 
-// Limits returns the limits that are in force.
+// Limits returns the limits that are in force, without those of disks.
 func (g Group) Limits() site.Limits {
 	var l site.Limits
 	read := func(controller, v1, v2 string) string {

@@ -22,7 +22,7 @@ type hierarchy struct {
 // cgroups returns the facts about limits for nodes (cgroups(7)).
 func (m machine) cgroups() Facts {
 	h := readHierarchy(m)
-	return Facts{h.version(), h.controllers(), h.swapAccounting(m), h.groupsBelow()}
+	return Facts{h.version(), h.controllers(), h.swapAccounting(m), h.groupsBelow(), h.diskLimits()}
 }
 
 func readHierarchy(m machine) hierarchy {
@@ -89,6 +89,18 @@ func (h hierarchy) controllers() Fact {
 		}
 	}
 	return f
+}
+
+// diskLimits checks whether what nodes read from disks and write to them can be limited.
+func (h hierarchy) diskLimits() Fact {
+	const name = "disk limits"
+	if at, ok := h.v1["blkio"]; ok {
+		return Fact{name, true, Info, "blkio (" + at + "), without what the kernel writes later from its cache", ""}
+	}
+	if h.v2["io"] {
+		return Fact{name, true, Info, "io (" + h.at + ")", ""}
+	}
+	return Fact{name, false, Info, "no controller io or blkio", "`disk` of a node does not work; use a kernel with CONFIG_BLK_DEV_THROTTLING"}
 }
 
 // groupsBelow checks whether the kernel limits how many control groups a node creates.

@@ -119,6 +119,7 @@ func TestCgroups(t *testing.T) {
 			expectFact(t, facts[1], c.all, c.controllers)
 			expectFact(t, facts[2], c.swap, "")
 			expectFact(t, facts[3], strings.HasPrefix(name, "v2"), "limited") // limit of the number of groups
+			expectFact(t, facts[4], name == "v2", "io")
 		})
 	}
 }

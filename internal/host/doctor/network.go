@@ -7,6 +7,9 @@ import (
 	"github.com/google/nftables/expr"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"orrery/internal/host/shape"
+	"orrery/internal/site/traffic"
 )
 
 // network checks whether this machine can have networks, and what prevents it.
@@ -28,6 +31,12 @@ func (m machine) network() Facts {
 		trialFact("vxlan", Recommended, inNewNetwork(tryVXLAN), "networks over several hosts do not work: modprobe vxlan"),
 		trialFact("wireguard", Recommended, inNewNetwork(tryWireGuard),
 			"networks with encrypt do not work: modprobe wireguard (Debian's and Ubuntu's kernels have it)"),
+		trialFact("traffic limits", Recommended, inNewNetwork(func() error {
+			return shape.Try(traffic.Limits{Rate: traffic.MinRate})
+		}), "rate does not work: modprobe sch_htb ifb cls_u32 act_mirred"),
+		trialFact("traffic delays", Info, inNewNetwork(func() error {
+			return shape.Try(traffic.Limits{Latency: traffic.MaxLatency})
+		}), "latency, jitter and loss do not work: modprobe sch_netem"),
 		m.forwarding(),
 	}
 	return append(facts, m.firewall()...)

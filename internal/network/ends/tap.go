@@ -6,9 +6,11 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"orrery/internal/host/shape"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
+	"orrery/internal/site/traffic"
 )
 
 // OpenTap makes a tap device for the host's end of a node's interface, unless it exists, and puts
@@ -87,6 +89,11 @@ func attach(link netlink.Link, nic spec.NIC, kind string) error {
 	}
 	if err := netlink.LinkSetMTU(link, nic.MTU); err != nil {
 		return err
+	}
+	if nic.Traffic != (traffic.Limits{}) { // before the first frame
+		if err := shape.Set(link, nic.Traffic); err != nil {
+			return err
+		}
 	}
 	if site.KindOf(kind).Routed {
 		return SetUpRouted(nic)

@@ -19,9 +19,9 @@ func settings(n *spec.Node) []setting {
 	for _, nic := range n.NICs {
 		text := nic.Address.String()
 		for _, more := range []setting{{"IPv6", nic.IPv6}, {"may get", nic.Moving}, {"gateway", nic.Gateway},
-			{"MTU", strconv.Itoa(nic.MTU)}, {"kind", nic.Kind}, {"interface", nic.Parent}} {
+			{"MTU", strconv.Itoa(nic.MTU)}, {"kind", nic.Kind}, {"interface", nic.Parent}, {"", nic.Traffic.String()}} {
 			if more.value != "" {
-				text += ", " + more.key + " " + more.value
+				text += ", " + strings.TrimSpace(more.key+" "+more.value)
 			}
 		}
 		all = append(all, setting{"net." + nic.Network, text})

@@ -11,8 +11,8 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// checkHardware returns an error if a host lacks the hardware that a virtual machine needs. Package
-// check cannot know this.
+// checkHardware returns an error if a host lacks the hardware that a virtual machine needs, or what a node
+// needs of the host's kernel. Package check cannot know this.
 func checkHardware(key string, n *site.Node, h *observe.Host) error {
 	if h.Engines == nil { // the host was not asked
 		return nil
@@ -21,6 +21,7 @@ func checkHardware(key string, n *site.Node, h *observe.Host) error {
 		func() error { return checkCPUModel(n, h) },
 		func() error { return checkNUMA(n, h) },
 		func() error { return checkPCIFunctions(key, n, h) },
+		func() error { return checkFeatures(n, h) },
 	} {
 		if err := lacks(); err != nil {
 			return err

@@ -70,8 +70,9 @@ func checkMemoryPools(h *observe.Host, nodes []*site.Node) error {
 
 // CheckFit returns an error if a host lacks a resource that a node needs. Package check cannot know
 // this.
-func CheckFit(key string, n *site.Node, h *observe.Host) error {
-	return cmp.Or(CheckEngine(h, n.Name, n.Engine), checkMemory(n, h), checkPinning(n, h), checkHardware(key, n, h))
+func CheckFit(s *site.Site, n *site.Node, h *observe.Host) error {
+	return cmp.Or(CheckEngine(h, n.Name, n.Engine), checkMemory(n, h), checkPinning(n, h), checkHardware(s.Key(), n, h),
+		checkRates(s, n, h))
 }
 
 // CheckFitTogether returns an error if a host has too little of what nodes share.

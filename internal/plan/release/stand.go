@@ -22,7 +22,8 @@ func lacksVolumes(n *spec.Node) bool {
 
 // isMisplaced reports whether a link of a node is not where it must be.
 func isMisplaced(current *observe.Node, shall *spec.Node) bool {
-	return current.Staged != shall.Staged || !slices.Equal(current.NICs, shall.NICs)
+	return current.Staged != shall.Staged ||
+		!slices.Equal(spec.WithoutTraffic(current.NICs), spec.WithoutTraffic(shall.NICs))
 }
 
 // hasLiveOnlyWork reports whether the roles of a node do something on live nodes only.

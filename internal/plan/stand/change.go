@@ -24,7 +24,8 @@ func UpdateReason(old, wanted *spec.Node) string {
 	case old.Config.Health != wanted.Config.Health:
 		return "health checks changed"
 	}
-	return cmp.Or(LimitsChange(old.Limits, wanted.Limits), spec.DescribeChanges(old.Config.Parts, wanted.Config.Parts))
+	return cmp.Or(LimitsChange(old.Limits, wanted.Limits), TrafficChange(old, wanted),
+		spec.DescribeChanges(old.Config.Parts, wanted.Config.Parts))
 }
 
 // Loss is what users lose when a node gets a new private layer or is destroyed.
@@ -105,9 +106,26 @@ func LimitsChange(old, wanted site.Limits) string {
 	return spec.DescribeChanges(limitParts(old), limitParts(wanted))
 }
 
+// TrafficChange returns on which networks that a node stays on its limits of traffic differ, or "" if they
+// do on none.
+func TrafficChange(old, wanted *spec.Node) string {
+	limits := func(n, other *spec.Node) spec.PartDigests {
+		p := spec.PartDigests{}
+		for _, nic := range n.NICs {
+			on := func(o spec.NIC) bool { return o.Network == nic.Network }
+			if text := nic.Traffic.String(); text != "" && slices.ContainsFunc(other.NICs, on) {
+				p["traffic on network "+nic.Network] = text
+			}
+		}
+		return p
+	}
+	return spec.DescribeChanges(limits(old, wanted), limits(wanted, old))
+}
+
 func limitParts(l site.Limits) spec.PartDigests {
 	p := spec.PartDigests{
 		"cpus": fmt.Sprint(l.Cpus), "pin": l.Pin, "memory": fmt.Sprint(l.Memory), "pids": fmt.Sprint(l.Pids), "swap": "",
+		"disk": l.Disk.String(),
 	}
 	if l.Swap != nil {
 		p["swap"] = fmt.Sprint(*l.Swap)

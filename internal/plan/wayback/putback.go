@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"orrery/internal/plan"
+	"orrery/internal/site/spec"
 )
 
 // Restore plans, after a run in batches failed, how nodes of the failed batch are restored. These
@@ -51,7 +52,8 @@ func isRestorable(s *plan.Step) bool {
 	switch s.Kind {
 	case plan.StopNode, plan.KillNode, plan.ReplaceNode, plan.ReshapeNode, plan.LimitNode, plan.StartNode,
 		plan.ConfigureNode, plan.CheckNode:
-		return s.Old != nil && (s.Node == nil || slices.Equal(s.Old.NICs, s.Node.NICs))
+		return s.Old != nil && (s.Node == nil ||
+			slices.Equal(spec.WithoutTraffic(s.Old.NICs), spec.WithoutTraffic(s.Node.NICs)))
 	}
 	return false
 }

@@ -36,7 +36,7 @@ var checks = []check{
 	checkMirror,
 	checkVolumes, checkSecrets, checkReleases, checkGroups, checkNodeNames, checkIDs, checkNumbers, checkNodes,
 	checkAddresses, checkIPv6,
-	checkInterfaces, checkPublish, checkServices,
+	checkInterfaces, checkTraffic, checkPublish, checkServices,
 	checkVars, checkSettings, checkRoles, checkHealthOfNodes, checkRoleCycles, checkRoleSecrets, checkRestarts,
 	checkRolesTogether, checkRequirements,
 	checkPips, checkWaits, checkSimulators, checkTests, checkVariants,

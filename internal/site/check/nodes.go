@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"orrery/internal/site"
+	"orrery/internal/site/diskio"
 )
 
 // Minimum resources with which a node can start.
@@ -70,7 +71,25 @@ func checkLimits(found *findings, n *site.Node) {
 		found.report(atNode(n, "pids"), fmt.Sprintf("at most %d; 0 is no limit", site.MaxPids),
 			"pids = %d is more than the kernel supports", l.Pids)
 	}
+	checkDiskLimits(found, n)
 	if _, err := site.NormalizeProcessors(l.Pin); err != nil {
 		found.report(atNode(n, "pin"), `such as "0-3,8"`, "pin = %q: %v", l.Pin, err)
+	}
+}
+
+// checkDiskLimits checks the limits of what a node reads and writes.
+func checkDiskLimits(found *findings, n *site.Node) {
+	l := n.Limits.Disk
+	switch {
+	case l == (diskio.Limits{}):
+	case n.Virtual():
+		found.report(atNode(n, "disk"), "write vm.read, vm.write and vm.iops, or limits of single disks",
+			"node %s is a virtual machine, which reads and writes only its own disks", n.Name)
+	case n.Privileged:
+		found.report(atNode(n, "disk"), "remove disk or privileged",
+			"node %s is privileged, so it could remove its limits of disks", n.Name)
+	case l.IOPS < 0 || l.IOPS > diskio.MaxIOPS:
+		found.report(atNode(n, "disk", "iops"), fmt.Sprintf("1 to %d; 0 is no limit", int64(diskio.MaxIOPS)),
+			"disk: iops = %d is not a number of requests", l.IOPS)
 	}
 }

@@ -3,6 +3,7 @@ package sitefile
 import (
 	"orrery/internal/site"
 	"orrery/internal/site/service"
+	"orrery/internal/site/traffic"
 	"orrery/internal/strict"
 )
 
@@ -70,19 +71,26 @@ type nodeSettings struct {
 var builtinDefaults = nodeSettings{Engine: site.LXC, Autostart: true, Limits: site.Limits{Pids: site.DefaultPids}}
 
 type nodeTable struct {
-	At          *strict.Node            `toml:"-"`
-	ID          int                     `toml:"id"`
-	Roles       []string                `toml:"roles"`
-	Net         strict.Tables[string]   `toml:"net"`
-	Interface   strict.Tables[string]   `toml:"interface"`
-	IPv6        strict.Tables[[]string] `toml:"ipv6"`
-	SimulatedBy string                  `toml:"simulated_by"`
-	Vars        map[string]any          `toml:"vars"`
-	Settings    site.Settings           `toml:"role"`
-	Publish     []publish               `toml:"publish"`
-	Per         string                  `toml:"per"`
-	Hosts       []string                `toml:"hosts"`
+	At    *strict.Node `toml:"-"`
+	ID    int          `toml:"id"`
+	Roles []string     `toml:"roles"`
+	// Net are addresses, or interfaceTables.
+	Net         strict.Tables[*strict.Node] `toml:"net"`
+	Interface   strict.Tables[string]       `toml:"interface"`
+	IPv6        strict.Tables[[]string]     `toml:"ipv6"`
+	SimulatedBy string                      `toml:"simulated_by"`
+	Vars        map[string]any              `toml:"vars"`
+	Settings    site.Settings               `toml:"role"`
+	Publish     []publish                   `toml:"publish"`
+	Per         string                      `toml:"per"`
+	Hosts       []string                    `toml:"hosts"`
 	nodeSettings
+}
+
+// An interfaceTable is an interface of a node with limits of its traffic.
+type interfaceTable struct {
+	Address string `toml:"address" default:"auto"`
+	traffic.Limits
 }
 
 type defaultsTable struct {

@@ -8,6 +8,7 @@ import (
 
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/diskio"
 	"orrery/internal/strict"
 )
 
@@ -135,6 +136,9 @@ func (d *declaration) dropUnsupportedDefaults(n *site.Node) {
 	if !said("pids") {
 		n.Limits.Pids = 0
 	}
+	if !said("disk") {
+		n.Limits.Disk = diskio.Limits{}
+	}
 	if !said("memory") && d.loader.file.Defaults.At.Keys["memory"] == nil {
 		n.Limits.Memory = site.DefaultVMMemory
 	}
@@ -153,15 +157,35 @@ func (d *declaration) nics(networks []string) []site.NIC {
 		return nics
 	}
 	for _, net := range d.Net {
-		nic := site.NIC{Network: net.Name}
-		if net.Value != "auto" && !d.loader.report.bad[net.At] {
-			if p := (*strict.Address)(&nic.Address).Parse(net.Value); p != nil {
-				d.reportAt(net.At, mistake("net.%s: %s", net.Name, p.What).Try(`%s or "auto"`, p.Cure))
-			}
-		}
-		nics = append(nics, nic)
+		nics = append(nics, d.nic(net))
 	}
 	return nics
+}
+
+// nic returns an interface that is declared by its address, or by a table.
+func (d *declaration) nic(net strict.Named[*strict.Node]) site.NIC {
+	nic, address, at := site.NIC{Network: net.Name}, "", net.At
+	switch value := net.At.Value.(type) {
+	case string:
+		address = value
+	case map[string]any:
+		var t interfaceTable
+		d.loader.decoder(Name).Table(net.At, "net."+net.Name, &t)
+		address, nic.Traffic = t.Address, t.Limits
+		if key := net.At.Keys["address"]; key != nil {
+			at = key
+		}
+	default:
+		d.reportAt(at, mistake("net.%s must be an address or a table, not %s", net.Name, strict.Describe(value)).
+			Try(`write "auto", or { address = "auto", rate = "1Gbit/s" }`))
+		return nic
+	}
+	if address != "auto" && !d.loader.report.bad[at] {
+		if p := (*strict.Address)(&nic.Address).Parse(address); p != nil {
+			d.reportAt(at, mistake("net.%s: %s", net.Name, p.What).Try(`%s or "auto"`, p.Cure))
+		}
+	}
+	return nic
 }
 
 // takesInterfaces reports whether nodes join a network only by taking an interface of the host.

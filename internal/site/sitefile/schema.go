@@ -19,6 +19,8 @@ import (
 func SiteSchema() strict.JSONSchema {
 	s := titled("site.toml of Orrery", &siteFile{})
 	node := strict.Schema(&nodeTable{})
+	property(node, "net")["additionalProperties"] = strict.JSONSchema{"anyOf": []strict.JSONSchema{
+		{"type": "string"}, strict.Schema(&interfaceTable{})}}
 	property(s, "node")["additionalProperties"] = node
 	former := strict.JSONSchema{"deprecated": true}
 	for key, value := range property(s, "vethpair") {

@@ -210,7 +210,7 @@ func (m *Builder) nics(n *site.Node) []NIC {
 			MAC:        site.MAC(m.Site.Name, n.Name, nic.Network),
 			Address:    netip.PrefixFrom(nic.Address, network.Subnet.Bits()), MTU: on.MTU, IPv6: addresses(nic.IPv6),
 			Moving: addresses(nic.Moving),
-			Kind:   network.Kind,
+			Kind:   network.Kind, Traffic: nic.Traffic,
 		}
 		switch kind := site.KindOf(network.Kind); {
 		case kind.OnInterface:

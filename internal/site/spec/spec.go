@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"orrery/internal/site"
+	"orrery/internal/site/traffic"
 )
 
 // A Network is a network as a host creates it.
@@ -195,6 +196,9 @@ type NIC struct {
 	// them only while it tells the others of the service that it holds it; see package ports.
 	Moving string `json:"moving,omitempty"`
 	VLAN   int    `json:"vlan,omitempty"` // of a virtual function, or 0
+	// Traffic has the limits of what passes through the interface. They can change while the node
+	// runs.
+	Traffic traffic.Limits `json:"traffic,omitzero"`
 }
 
 // TakenName returns the name that the host's interface has while the node has it, before it gets its
@@ -241,10 +245,20 @@ func (n *Node) KindOf(nic NIC) string {
 // LinkKind returns the site.NetworkKind of the link; see KindOf.
 func (n *Node) LinkKind(nic NIC) site.NetworkKind { return site.KindOf(n.KindOf(nic)) }
 
-// WithoutBridges returns the interfaces of a node without the bridges of bridged networks, which can change
-// while the node runs.
+// WithoutTraffic returns interfaces without the limits of their traffic, which can change whatever the
+// state of the node is.
+func WithoutTraffic(nics []NIC) []NIC {
+	nics = slices.Clone(nics)
+	for i := range nics {
+		nics[i].Traffic = traffic.Limits{}
+	}
+	return nics
+}
+
+// WithoutBridges returns the interfaces of a node without the bridges of bridged networks and the limits of
+// traffic, which can change while the node runs.
 func WithoutBridges(n *Node) []NIC {
-	nics := slices.Clone(n.NICs)
+	nics := WithoutTraffic(n.NICs)
 	for i := range nics {
 		if site.KindOf(nics[i].Kind).Bridged {
 			nics[i].Bridge = ""

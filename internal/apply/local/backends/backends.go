@@ -22,6 +22,7 @@ import (
 	"orrery/internal/site"
 	"orrery/internal/site/distro"
 	"orrery/internal/site/spec"
+	"orrery/internal/site/traffic"
 	"orrery/internal/treesync/chunks"
 	"orrery/internal/volume"
 )
@@ -29,6 +30,7 @@ import (
 // A Set has one backend of each kind.
 type Set struct {
 	Networks Networks
+	Traffic  Traffic
 	Layers   Layers
 	Packages Packages
 	Volumes  Volumes
@@ -43,7 +45,8 @@ type Set struct {
 func Local(dirs host.Dirs) Set {
 	store := image.Open(dirs.State)
 	return Set{
-		Networks: bridges{}, Layers: store, Packages: store.Cache, Volumes: disks{dirs}, Kernel: sysctls{dirs},
+		Networks: bridges{}, Traffic: shapes{}, Layers: store, Packages: store.Cache, Volumes: disks{dirs},
+		Kernel:  sysctls{dirs},
 		Records: records{dirs}, Claims: dirs, Timers: timers{},
 		Hosts: hostsfile.Local(dirs),
 	}
@@ -73,6 +76,25 @@ type Networks interface {
 	Encrypts() error
 	Prime(n spec.Network, private string) error
 }
+
+// Traffic limits what passes through the ports of nodes (package network).
+type Traffic interface {
+	// Lacks returns why the kernel cannot do what limits need, or the zero Missing.
+	Lacks(l traffic.Limits) observe.Missing
+	// Observe sets the limits that are in force for running nodes.
+	Observe(nodes []observe.Node) error
+	// Set changes the limits of a node that runs.
+	Set(n *spec.Node) error
+	// Sweep removes what nodes left that have ended on their own.
+	Sweep() error
+}
+
+type shapes struct{}
+
+func (shapes) Lacks(l traffic.Limits) observe.Missing { return network.LacksForTraffic(l) }
+func (shapes) Observe(nodes []observe.Node) error     { return network.ObserveTraffic(nodes) }
+func (shapes) Set(n *spec.Node) error                 { return network.SetTraffic(n) }
+func (shapes) Sweep() error                           { return network.SweepTraffic() }
 
 // Layers builds and stores layers. An image.Store implements it.
 type Layers interface {

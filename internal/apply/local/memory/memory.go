@@ -60,8 +60,9 @@ func New(dir, key, name string, cpus int, memory int64) *Host {
 
 // Backends returns the backends of a host in memory.
 func Backends(h *fake.Host, dirs host.Dirs) backends.Set {
-	return backends.Set{Networks: h.Networks(), Layers: h.Layers(dirs.State), Packages: fake.Packages{},
-		Volumes: h.Volumes(), Kernel: h.Kernel(), Records: h.Records(), Claims: claims{}, Timers: timers{},
+	return backends.Set{Networks: h.Networks(), Traffic: h.Traffic(), Layers: h.Layers(dirs.State),
+		Packages: fake.Packages{},
+		Volumes:  h.Volumes(), Kernel: h.Kernel(), Records: h.Records(), Claims: claims{}, Timers: timers{},
 		Hosts: hostsfile.File{Path: dirs.State + "/etc/hosts", Lock: dirs.Run + "/hosts.lock", Dirs: dirs}}
 }
 

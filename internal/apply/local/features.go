@@ -1,0 +1,33 @@
+package local
+
+import (
+	"orrery/internal/host/cgroup"
+	"orrery/internal/observe"
+	"orrery/internal/site/feature"
+	"orrery/internal/site/traffic"
+)
+
+// lacks tries the features of the kernel that are in wanted, and returns those that it lacks.
+func (h stateHost) lacks(wanted []string) map[string]observe.Missing {
+	all := map[string]observe.Missing{}
+	try := map[string]func() observe.Missing{
+		feature.Rate: func() observe.Missing {
+			return h.Backends.Traffic.Lacks(traffic.Limits{Rate: traffic.MinRate})
+		},
+		feature.Delay: func() observe.Missing {
+			return h.Backends.Traffic.Lacks(traffic.Limits{Latency: traffic.MaxLatency})
+		},
+		feature.Disk: cgroup.LacksDiskLimits,
+	}
+	for _, name := range wanted {
+		if lacks, ok := try[name]; ok {
+			if what := lacks(); what != (observe.Missing{}) {
+				all[name] = what
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all
+}

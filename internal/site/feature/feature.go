@@ -1,0 +1,32 @@
+// Package feature names the features of a host's kernel that nodes need because of their limits. They
+// are tried only on the hosts of sites whose nodes need them, because trying one may load modules.
+package feature
+
+import (
+	"slices"
+
+	"orrery/internal/site"
+	"orrery/internal/site/diskio"
+)
+
+// The features.
+const (
+	Rate  = "net.rate"    // the rate of a node's traffic can be limited
+	Delay = "net.latency" // frames can be delayed and lost
+	Disk  = "disk"        // what a node reads and writes can be limited
+)
+
+// Of returns the features that a node needs.
+func Of(n *site.Node) (all []string) {
+	add := func(needed bool, feature string) {
+		if needed && !slices.Contains(all, feature) {
+			all = append(all, feature)
+		}
+	}
+	add(n.Limits.Disk != (diskio.Limits{}), Disk)
+	for _, nic := range n.NICs {
+		add(nic.Traffic.Rate > 0, Rate)
+		add(nic.Traffic.Delays(), Delay)
+	}
+	return all
+}
