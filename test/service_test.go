@@ -53,6 +53,11 @@ func TestService(t *testing.T) {
 	}
 	s.settled()
 
+	// Whenever a drill is killed, the next run takes the link of the holder up again.
+	s.killed(2500*time.Millisecond, "service", "test", "portal", "--fault", "cut")
+	s.do("up")
+	s.sh("client", "ping -c 1 -w 60 web1 && ping -c 1 -w 60 web2")
+
 	// A killed keepalived leaves its address, and a frozen one keeps it.
 	before := s.holder()
 	s.sh(before, "kill -9 $(pidof keepalived)")
