@@ -19,7 +19,7 @@ network.lan = { subnet = "10.99.201.0/24", gateway = "10.99.201.1" }
 image.debian.suite = "bookworm"
 node."web{1..2}" = { id = 11, roles = ["web"] }
 node.client.id = 21
-service.portal = { address = "10.99.201.5", nodes = ["web{1,2}"] }
+service.portal = { address = "10.99.201.5", nodes = ["web{1,2}"], advertise = "1s" }
 `
 
 const serviceAddress = "10.99.201.5"
@@ -33,7 +33,7 @@ func TestService(t *testing.T) {
 	s.do("up")
 	s.settled()
 	s.holder()
-	got := strings.Fields(s.on("client", "getent", "hosts", "portal.it-service"))
+	got := strings.Fields(s.on("client", "getent", "ahostsv4", "portal.it-service"))
 	if len(got) == 0 || got[0] != serviceAddress {
 		t.Errorf("portal.it-service is at %q", got)
 	}
@@ -96,7 +96,7 @@ func TestService(t *testing.T) {
 		s.sh(node, "ip address delete "+serviceAddress+"/32 dev eth0")
 	}
 
-	s.edit("site.toml", `service.portal = { address = "10.99.201.5", nodes = ["web{1,2}"] }`, "")
+	s.edit("site.toml", `service.portal = { address = "10.99.201.5", nodes = ["web{1,2}"], advertise = "1s" }`, "")
 	s.do("up")
 	if got := s.answering(); len(got) > 0 {
 		t.Errorf("without the service, %v answer", got)
