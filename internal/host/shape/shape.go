@@ -39,7 +39,7 @@ func rootHandle() uint32  { return netlink.MakeHandle(major, 0) }
 func classHandle() uint32 { return netlink.MakeHandle(major, 1) }
 
 // ifbPrefix begins the names of the interfaces for frames from nodes.
-const ifbPrefix = "orf"
+const ifbPrefix = "ort"
 
 // IFBName returns the name of the interface for frames from the node with a port. All names of
 // ports begin with three letters that say what they are.

@@ -65,7 +65,7 @@ func TestOthersChange(t *testing.T) {
 		return
 	}
 	link, l := port(t), traffic.Limits{Rate: 200_000_000}
-	const name, ifb = "orv0123456789", "orf0123456789"
+	const name, ifb = "orv0123456789", "ort0123456789"
 	must(t, Set(link, l))
 	for line, want := range map[string]string{
 		"tc class change dev " + name + " parent 4f52: classid 4f52:1 htb rate 1gbit burst 25000 cburst 25000": "rate 1Gbit/s",

@@ -16,7 +16,7 @@ func IsOwn(name string) bool {
 		return false
 	}
 	switch name[:3] {
-	case "orb", "orv", RouterPrefix, "orx", "orl", "orw", "orf":
+	case "orb", "orv", RouterPrefix, "orx", "orl", "orw", "orf", "ort":
 		return true
 	}
 	return false

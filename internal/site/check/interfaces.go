@@ -22,7 +22,7 @@ func invalidInterface(name string) string {
 		strings.ToValidUTF8(name, "") != name:
 		return "is not a valid interface name"
 	}
-	for _, prefix := range []string{"orb", "orv", "oro", "orx", "orl", "orw", "orf"} {
+	for _, prefix := range []string{"orb", "orv", "oro", "orx", "orl", "orw", "orf", "ort"} {
 		if digits := strings.TrimPrefix(name, prefix); digits != name && (len(digits) == 10 || site.IsRoutedLink(name)) {
 			return "is a name that Orrery uses itself"
 		}
