@@ -140,20 +140,32 @@ func seccompPolicy(r *nodedir.Record) seccomp.Policy {
 func (p processes) awaitSystemd(ctx context.Context, r *nodedir.Record) {
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
+	for !p.listens(ctx, r) {
+		// Init is ending, or the node reboots and its next init is about to start.
+		if p.monitor() == 0 || host.Sleep(ctx, 5*time.Millisecond) != nil {
+			return
+		}
+	}
+}
+
+// listens waits until the systemd of the node's present init listens, and reports whether it does.
+func (p processes) listens(ctx context.Context, r *nodedir.Record) bool {
 	init, err := p.awaitInit(ctx, r)
 	if err != nil {
-		return
+		return false
 	}
 	defer init.Close()
 	root, err := tree.Open(fmt.Sprintf("/proc/%d/root/.", init.PID))
 	if err != nil {
-		return
+		return false
 	}
 	defer root.Close()
 	for {
-		if _, err := root.Lstat("run/systemd/private"); err == nil || init.Ended() ||
-			host.Sleep(ctx, 5*time.Millisecond) != nil {
-			return
+		if _, err := root.Lstat("run/systemd/private"); err == nil {
+			return true
+		}
+		if init.Ended() || host.Sleep(ctx, 5*time.Millisecond) != nil {
+			return false
 		}
 	}
 }
