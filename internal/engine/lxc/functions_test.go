@@ -2,6 +2,7 @@ package lxc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,6 +19,7 @@ import (
 	"orrery/internal/engine"
 	"orrery/internal/engine/enginetest"
 	"orrery/internal/host/sriov"
+	"orrery/internal/network/ends"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 )
@@ -63,7 +65,9 @@ func newStandInCard(t *testing.T, end string) *standInCard {
 	return c
 }
 
-// mirror makes the sysfs show the function's interface while it is in the host's namespace.
+// mirror makes the sysfs show the function's interface while it is in the host's namespace. A goroutine
+// calls it for what waits for a change. Whatever reads the sysfs only once is preceded by a call of its
+// own, as on a busy machine the goroutine is late.
 func (c *standInCard) mirror() {
 	t := c.t
 	c.mu.Lock()
@@ -72,9 +76,10 @@ func (c *standInCard) mirror() {
 	if _, err := os.Stat(f); err != nil {
 		return
 	}
-	links, err := netlink.LinkList()
+	links, err := ends.ListConsistent(netlink.LinkList)
 	if err != nil {
-		return // the list changed meanwhile
+		t.Error(err)
+		return
 	}
 	shown := ""
 	for _, link := range links {
@@ -107,27 +112,29 @@ func (c *standInCard) mirror() {
 func (c *standInCard) order(file, text string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.orders = append(c.orders, filepath.Base(file)+" "+text)
 	f := filepath.Join(c.dir, "virtfn0")
-	if text == "0" {
-		if err := os.RemoveAll(f); err != nil {
-			return err
-		}
-	} else if err := os.MkdirAll(filepath.Join(f, "net"), 0o755); err != nil {
-		return err
+	drivers := filepath.Join(c.dir, "..", "..", "drivers")
+	attach := func() error { return os.Symlink("../../../drivers/igbvf", filepath.Join(f, "driver")) }
+	var err error
+	switch name := filepath.Base(file); {
+	case name == "unbind":
+		return os.Remove(filepath.Join(f, "driver"))
+	case name == "bind":
+		return attach()
+	case text == "0":
+		err = os.RemoveAll(f)
+	default:
+		err = errors.Join(os.MkdirAll(filepath.Join(f, "net"), 0o755),
+			os.MkdirAll(filepath.Join(drivers, "igbvf"), 0o755), attach())
 	}
-	if err := os.MkdirAll(filepath.Join(c.dir, "..", "..", "drivers", "igbvf"), 0o755); err != nil {
-		return err
-	}
-	if text != "0" {
-		if err := os.Symlink("../../../drivers/igbvf", filepath.Join(f, "driver")); err != nil {
-			return err
-		}
-	}
-	return os.WriteFile(file, []byte(text+"\n"), 0o644)
+	c.orders = append(c.orders, filepath.Base(file)+" "+text)
+	return errors.Join(err, os.WriteFile(file, []byte(text+"\n"), 0o644))
 }
 
-func (c *standInCard) Settings(string, int) (sriov.Settings, error) { return sriov.Settings{}, nil }
+func (c *standInCard) Settings(string, int) (sriov.Settings, error) {
+	c.mirror()
+	return sriov.Settings{}, nil
+}
 
 func (c *standInCard) Set(card string, index int, what sriov.Setting, value string) error {
 	c.mu.Lock()
@@ -138,6 +145,18 @@ func (c *standInCard) Set(card string, index int, what sriov.Setting, value stri
 
 func (c *standInCard) SetMAC(name, mac string) error {
 	err := c.Links.SetMAC(name, mac)
+	c.mirror()
+	return err
+}
+
+func (c *standInCard) Rename(name, to string) error {
+	err := c.Links.Rename(name, to)
+	c.mirror()
+	return err
+}
+
+func (c *standInCard) SetUp(name string, up bool) error {
+	err := c.Links.SetUp(name, up)
 	c.mirror()
 	return err
 }
@@ -192,6 +211,7 @@ func TestVirtualFunction(t *testing.T) {
 		}},
 		{"destroyed", func() error { return g.Destroy(t.Context(), ref) }},
 	} {
+		c.mirror()
 		must(t, g.Start(t.Context(), ref))
 		if got, want := c.given(), []string{"oritcard 0 spoofchk on", "oritcard 0 trust off", "oritcard 0 vlan 100",
 			"oritcard 0 mac " + nic.MAC}; !slices.Equal(got, want) {
@@ -226,6 +246,7 @@ func TestVirtualFunction(t *testing.T) {
 // uses returns the node that has the function, or "".
 func (c *standInCard) uses(t *testing.T) string {
 	t.Helper()
+	c.mirror()
 	cards, err := sriov.Local.Cards()
 	must(t, err)
 	if use := cards[0].Use(0); use.Other != "" {
