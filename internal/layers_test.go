@@ -16,7 +16,7 @@ import (
 // own.
 var layers = [][]string{
 	{"text/pattern"},
-	{"text/sanitize", "text/humanize", "site/cycles", "strict/jsonlimit", "site/pins", "tree/rawfile"},
+	{"text/sanitize", "text/humanize", "text/shell", "site/cycles", "strict/jsonlimit", "site/pins", "tree/rawfile"},
 	{"strict/jsonlimit/jsonattack", "host/process", "text/alike"},
 	{"problem", "tree", "host/holders"},
 	{"transport/frame", "strict", "guest/boot", "host/waits", "image/sums"},

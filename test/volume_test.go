@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"orrery/internal/host"
+	"orrery/internal/text/shell"
 )
 
 // TestVolumeMirror mirrors a volume by hand and on a schedule, and reports when the mirror is no
@@ -159,7 +160,7 @@ on = ["node-unhealthy", "backup-failed"]
 		if err != nil || line == "" {
 			s.Fatalf("no timer for %s: %v", part, err)
 		}
-		line = host.Quote(strings.ReplaceAll(line, `\%`, "%"))
+		line = shell.Quote(strings.ReplaceAll(line, `\%`, "%"))
 		if out, err := sh("env -i PATH=" + host.Path + " /bin/sh -c " + line); err != nil {
 			s.Fatalf("%s: %v\n%s", line, err, out)
 		}

@@ -8,6 +8,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"orrery/internal/text/shell"
 )
 
 // PutByCommand implements Put for a Runner that can only run commands. It sends all files in one
@@ -52,8 +54,8 @@ func packFiles(files []File) (archive []byte, script string, err error) {
 				return nil, "", err
 			}
 		}
-		dirs = append(dirs, Quote(path.Dir(f.Path)))
-		fmt.Fprintf(&moves, "mv -fT -- \"$d/%d\" %s\n", i, Quote(f.Path))
+		dirs = append(dirs, shell.Quote(path.Dir(f.Path)))
+		fmt.Fprintf(&moves, "mv -fT -- \"$d/%d\" %s\n", i, shell.Quote(f.Path))
 	}
 	if err := w.Close(); err != nil {
 		return nil, "", err
@@ -61,6 +63,3 @@ func packFiles(files []File) (archive []byte, script string, err error) {
 	slices.Sort(dirs)
 	return b.Bytes(), "mkdir -p -- " + strings.Join(slices.Compact(dirs), " ") + "\n" + moves.String(), nil
 }
-
-// Quote quotes a word for a POSIX shell.
-func Quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }

@@ -16,6 +16,7 @@ import (
 
 	"orrery/internal/host"
 	"orrery/internal/problem"
+	"orrery/internal/text/shell"
 )
 
 // endGrace limits the wait for the end of a command that was killed, and for the output of a
@@ -112,7 +113,7 @@ func (c *Client) commandLine(cmd host.Command) string {
 	words := slices.Concat(c.asUser(cmd.User),
 		[]string{"/bin/sh", "-c", script, "orrery", "env", "-i", "PATH=" + host.Path,
 			"LANG=C.UTF-8", "HOME=/root"}, cmd.Env, cmd.Args)
-	return "exec " + quoteWords(words)
+	return "exec " + shell.Join(words)
 }
 
 // asUser returns the command that switches from the login user to another user, or nil.
@@ -130,14 +131,6 @@ func (c *Client) asUser(user string) []string {
 		return []string{"sudo", "-n", "-u", user, "--"}
 	}
 	return []string{"runuser", "-u", user, "--"}
-}
-
-func quoteWords(words []string) string {
-	all := make([]string, len(words))
-	for i, w := range words {
-		all[i] = host.Quote(w)
-	}
-	return strings.Join(all, " ")
 }
 
 // feed sends a command its input. The returned function does not wait for input that the command
@@ -260,7 +253,7 @@ func (c *Client) kill(pid int) {
 	const script = `g=$(ps -o pgid= -p "$1") && kill -s KILL -- "-$((g))"`
 	words := slices.Concat(c.asUser("root"), []string{"/bin/sh", "-c", script, "orrery", strconv.Itoa(pid)})
 	if _, err := s.SendRequest("exec", false,
-		ssh.Marshal(struct{ Command string }{"exec " + quoteWords(words)})); err != nil {
+		ssh.Marshal(struct{ Command string }{"exec " + shell.Join(words)})); err != nil {
 		return
 	}
 	select {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"orrery/internal/host"
+	shellwords "orrery/internal/text/shell"
 )
 
 // timeout limits a command that normally ends at once.
@@ -229,7 +230,7 @@ func (f Fixture) files(t *testing.T) {
 		host.File{Path: f.Dir + "/with 'quotes'", Content: big, Mode: 0o4755},
 		host.File{Path: f.Dir + "/link", Link: "a/b/plain"})
 	put()
-	got := f.print(t, "cd "+host.Quote(f.Dir)+
+	got := f.print(t, "cd "+shellwords.Quote(f.Dir)+
 		`; cat link; stat -c ' %a %s %n' a/b/plain empty with*; readlink link; ls -A . a/b | wc -l`)
 	want := fmt.Sprintf("text 640 4 a/b/plain\n 600 0 empty\n 4755 %d with 'quotes'\na/b/plain\n8\n", len(big))
 	if got != want {
@@ -237,7 +238,7 @@ func (f Fixture) files(t *testing.T) {
 	}
 	// replaces the link itself, not its target
 	put(host.File{Path: f.Dir + "/link", Content: []byte("new"), Mode: 0o644})
-	if got := f.print(t, "cd "+host.Quote(f.Dir)+
+	if got := f.print(t, "cd "+shellwords.Quote(f.Dir)+
 		`; cat a/b/plain link; stat -c ' %F' link`); got != "textnew regular file\n" {
 		t.Errorf("%q", got)
 	}
@@ -255,7 +256,7 @@ func (f Fixture) owners(t *testing.T) {
 		host.File{Path: f.Dir + "/theirs", Content: []byte("x"), Owner: f.Owner, Mode: 0o4711}); err != nil {
 		t.Fatal(err)
 	}
-	if got := f.print(t, "stat -c '%u:%g %U:%G %a' "+host.Quote(f.Dir+"/theirs")); !strings.Contains(" "+got,
+	if got := f.print(t, "stat -c '%u:%g %U:%G %a' "+shellwords.Quote(f.Dir+"/theirs")); !strings.Contains(" "+got,
 		" "+f.Owner+" ") || !strings.HasSuffix(got, " 4711\n") {
 		t.Errorf("it belongs to %q, not to %s", got, f.Owner)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"orrery/internal/host"
+	"orrery/internal/text/shell"
 )
 
 // NextRun returns when a timer of a site that last ran at the time last runs next. If it never
@@ -27,7 +28,7 @@ func (s Timers) NextRun(t Timer, last, now time.Time) (next time.Time, idle stri
 		return last.Add(t.Every), ""
 	}
 	table, _ := os.ReadFile(s.tablePath())
-	if !s.owns(s.tablePath()) || !strings.Contains(string(table), " "+host.Quote(t.Part)+" >> "+host.Quote(s.log(t))+" ") {
+	if !s.owns(s.tablePath()) || !strings.Contains(string(table), " "+shell.Quote(t.Part)+" >> "+shell.Quote(s.log(t))+" ") {
 		return next, unscheduled
 	}
 	if !cronRuns() {

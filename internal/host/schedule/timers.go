@@ -11,6 +11,7 @@ import (
 
 	"orrery/internal/host"
 	"orrery/internal/problem"
+	"orrery/internal/text/shell"
 )
 
 // Timers run command lines of this program for a site at intervals. They are timers of systemd(1)
@@ -215,11 +216,11 @@ func (s Timers) table() (f host.File, notes []string) {
 		if really != t.Every {
 			notes = append(notes, fmt.Sprintf("%s %s runs every %s: cron cannot express every %s", t.For, t.Part, really, t.Every))
 		}
-		line := s.commandLine(host.Quote, t)
+		line := s.commandLine(shell.Quote, t)
 		if env := s.environment(); len(env) > 0 {
-			line = "env " + host.Quote(env[0]) + " " + host.Quote(env[1]) + " " + line
+			line = "env " + shell.Quote(env[0]) + " " + shell.Quote(env[1]) + " " + line
 		}
-		line = strings.ReplaceAll(line+" >> "+host.Quote(s.log(t))+" 2>&1", "%", `\%`) // crontab(5): % ends a line
+		line = strings.ReplaceAll(line+" >> "+shell.Quote(s.log(t))+" 2>&1", "%", `\%`) // crontab(5): % ends a line
 		fmt.Fprintf(&text, "%s root %s\n", when, line)
 	}
 	return host.File{Path: s.tablePath(), Content: []byte(text.String()), Mode: 0o644}, notes

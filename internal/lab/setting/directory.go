@@ -11,6 +11,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/lab/experiment"
 	"orrery/internal/site"
+	"orrery/internal/text/shell"
 )
 
 //go:embed site.toml.tmpl
@@ -214,9 +215,9 @@ func compileCommand(command []string, name string) string {
 	for _, word := range command {
 		word = strings.ReplaceAll(word, "SOURCE", "./"+name+".c")
 		word = strings.ReplaceAll(word, "PROGRAM", "/usr/local/bin/"+name)
-		words = append(words, host.Quote(word))
+		words = append(words, word)
 	}
-	return strings.Join(words, " ")
+	return shell.Join(words)
 }
 
 func quotedList(words []string) string {

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -11,6 +12,7 @@ import (
 
 	"orrery/internal/site"
 	"orrery/internal/site/distro"
+	"orrery/internal/text/shell"
 )
 
 // A healthWriter writes the health checks of a node as a script for bash. The node runs it itself, because the
@@ -22,10 +24,10 @@ type healthWriter struct {
 
 // role adds the checks of a role.
 func (w *healthWriter) role(r *site.Role, env []string) {
-	fmt.Fprintf(&w.text, "\n# role %s\nvars=(%s)\n", r.Name, quotedWords(env))
+	fmt.Fprintf(&w.text, "\n# role %s\nvars=(%s)\n", r.Name, shell.Join(env))
 	for i := range r.Health {
 		h := &r.Health[i]
-		fmt.Fprintf(&w.text, "check %s %s\n", seconds(h.Timeout), quotedWords(w.command(h)))
+		fmt.Fprintf(&w.text, "check %s %s\n", seconds(h.Timeout), shell.Join(w.command(h)))
 	}
 }
 
@@ -44,10 +46,10 @@ func (w *healthWriter) command(h *site.HealthCheck) []string {
 		}
 		host, port := w.address(u.Hostname()), u.Port()
 		if u.Scheme == "https" { // bash has no TLS, so this is all that is checked
-			return bash(`exec 3<>"/dev/tcp/$1/$2"`, host, or(port, "443"))
+			return bash(`exec 3<>"/dev/tcp/$1/$2"`, host, cmp.Or(port, "443"))
 		}
 		return bash(`exec 3<>"/dev/tcp/$1/$2"; printf 'GET %s HTTP/1.0\r\nHost: %s\r\nConnection: close\r\n\r\n' "$3" "$4" >&3
-read -r answer <&3; [[ $answer == HTTP/1.?\ 2??* ]]`, host, or(port, "80"), u.RequestURI(), u.Host)
+read -r answer <&3; [[ $answer == HTTP/1.?\ 2??* ]]`, host, cmp.Or(port, "80"), u.RequestURI(), u.Host)
 	case "mount":
 		return bash(`mountpoint -q -- "$1" && stat --file-system -- "$1"`, h.Mount)
 	case "unit":
@@ -112,19 +114,3 @@ func (w *healthWriter) address(name string) string {
 
 // seconds returns a timeout in the form of timeout(1).
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
-
-// quotedWords returns words for a shell.
-func quotedWords(words []string) string {
-	all := make([]string, len(words))
-	for i, word := range words {
-		all[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-	}
-	return strings.Join(all, " ")
-}
-
-func or(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}

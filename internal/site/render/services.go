@@ -7,6 +7,7 @@ import (
 
 	"orrery/internal/site"
 	"orrery/internal/site/service"
+	"orrery/internal/text/shell"
 )
 
 // A ServiceView is a service of a node as templates of roles on the node see it.
@@ -75,7 +76,7 @@ func (v *View) healthScript(node string) string {
 		return ""
 	}
 	w := &healthWriter{node: n}
-	fmt.Fprintf(&w.text, "common=(%s)\n", quotedWords(v.Environment(node)))
+	fmt.Fprintf(&w.text, "common=(%s)\n", shell.Join(v.Environment(node)))
 	for _, r := range v.site.RolesOf(n.model) {
 		if r.Name == service.Role || len(r.Health) == 0 {
 			continue

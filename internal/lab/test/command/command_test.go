@@ -19,6 +19,7 @@ import (
 	"orrery/internal/host"
 	"orrery/internal/lab/place"
 	"orrery/internal/lab/test"
+	"orrery/internal/text/shell"
 )
 
 func from(text string) func(any) error {
@@ -275,7 +276,7 @@ func TestRead(t *testing.T) {
 // TestQuote: a shell returns any quoted text unchanged.
 func TestQuote(t *testing.T) {
 	for _, text := range []string{"", "a b", "it's", `"$x"`, "a\\b", "'''", "*", "a\nb"} {
-		out, err := exec.Command("/bin/sh", "-c", "printf %s "+host.Quote(text)).Output()
+		out, err := exec.Command("/bin/sh", "-c", "printf %s "+shell.Quote(text)).Output()
 		if err != nil || string(out) != text {
 			t.Errorf("%q came back as %q (%v)", text, out, err)
 		}

@@ -3,8 +3,8 @@ package command
 import (
 	"strings"
 
-	"orrery/internal/host"
 	"orrery/internal/lab/place"
+	"orrery/internal/text/shell"
 )
 
 // A line is a command: a list of words, or a shell script.
@@ -46,16 +46,8 @@ func (l line) argv(p *place.Place, programs, env []string) []string {
 	var script strings.Builder
 	for _, name := range programs {
 		if words := p.Command(name); len(words) != 1 || words[0] != name {
-			script.WriteString("alias " + name + "=" + host.Quote(quoted(words)) + "\n")
+			script.WriteString("alias " + name + "=" + shell.Quote(shell.Join(words)) + "\n")
 		}
 	}
 	return append(args, "/bin/sh", "-c", script.String()+l.text)
-}
-
-func quoted(words []string) string {
-	all := make([]string, len(words))
-	for i, w := range words {
-		all[i] = host.Quote(w)
-	}
-	return strings.Join(all, " ")
 }

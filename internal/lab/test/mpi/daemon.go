@@ -3,11 +3,11 @@ package mpi
 import (
 	"context"
 	"math"
-	"strings"
 
 	"orrery/internal/host"
 	"orrery/internal/lab/place"
 	"orrery/internal/lab/test/net/serve"
+	"orrery/internal/text/shell"
 )
 
 // daemon runs at the far end the command that mpirun requests, until it ends. It replaces the
@@ -24,19 +24,15 @@ func daemon(ctx context.Context, far *place.Place, by string, asked *serve.Dialo
 // ortedFunction returns a shell function that takes the place of orted. It runs the words that start orted
 // in this place, and replaces the interface in the arguments.
 func ortedFunction(words []string, by string) string {
-	var quoted []string
-	for _, w := range words {
-		quoted = append(quoted, host.Quote(w))
-	}
 	return launcher + `() {
 	was=
 	for word; do
 		shift
-		[ "$was" != oob_tcp_if_include ] || word=` + host.Quote(by) + `
+		[ "$was" != oob_tcp_if_include ] || word=` + shell.Quote(by) + `
 		was=$word
 		set -- "$@" "$word"
 	done
-	exec ` + strings.Join(quoted, " ") + ` "$@"
+	exec ` + shell.Join(words) + ` "$@"
 }
 `
 }
