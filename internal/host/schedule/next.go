@@ -28,7 +28,8 @@ func (s Timers) NextRun(t Timer, last, now time.Time) (next time.Time, idle stri
 		return last.Add(t.Every), ""
 	}
 	table, _ := os.ReadFile(s.tablePath())
-	if !s.owns(s.tablePath()) || !strings.Contains(string(table), " "+shell.Quote(t.Part)+" >> "+shell.Quote(s.log(t))+" ") {
+	entry := " " + shell.Quote(t.Part) + " >> " + shell.Quote(s.log(t)) + " "
+	if !s.owns(s.tablePath()) || !strings.Contains(string(table), entry) {
 		return next, unscheduled
 	}
 	if !cronRuns() {
