@@ -5,23 +5,13 @@ import (
 	"io"
 	"time"
 
-	"orrery/internal/cli/reply"
 	"orrery/internal/observe/drill"
 	"orrery/internal/text/sanitize"
 )
 
 // Drills prints the last drills of services, after the nodes.
 func Drills(w io.Writer, all []drill.Result, now time.Time) error {
-	if len(all) == 0 {
-		return nil
-	}
-	if r, ok := w.(*reply.Reply); ok {
-		return r.Add("drills", all)
-	}
-	for i := range all {
-		fmt.Fprintln(w, Drill(&all[i], now))
-	}
-	return nil
+	return below(w, "drills", all, func(r *drill.Result) string { return Drill(r, now) })
 }
 
 // Drill returns a line on the last drill of a service.

@@ -5,7 +5,6 @@ import (
 	"io"
 	"time"
 
-	"orrery/internal/cli/reply"
 	"orrery/internal/control/status"
 	"orrery/internal/observe/routine"
 	"orrery/internal/text/sanitize"
@@ -13,18 +12,7 @@ import (
 
 // Routines prints how what the site file schedules went, after the nodes.
 func Routines(w io.Writer, all []status.Routine, now time.Time) error {
-	if len(all) == 0 {
-		return nil
-	}
-	if r, ok := w.(*reply.Reply); ok {
-		return r.Add("routines", all)
-	}
-	for i := range all {
-		if text := routineLine(&all[i], now); text != "" {
-			fmt.Fprintln(w, text)
-		}
-	}
-	return nil
+	return below(w, "routines", all, func(r *status.Routine) string { return routineLine(r, now) })
 }
 
 // routineLine returns a line on a routine, or "" if there is nothing to say.
