@@ -1,7 +1,6 @@
 package lxc
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -195,22 +194,7 @@ func TestVirtualFunction(t *testing.T) {
 	nic.Parent, nic.Gateway, nic.VLAN, nic.MTU = standInAddress+"v0", "", 100, 1400
 	must(t, g.Create(t.Context(), n))
 	ref := engine.RefOf(n)
-	for _, how := range []struct {
-		what string
-		end  func() error
-	}{
-		{"stopped", func() error {
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-			defer cancel()
-			return g.Stop(ctx, ref)
-		}},
-		{"stopped by force", func() error {
-			ctx, cancel := context.WithTimeout(t.Context(), 0)
-			defer cancel()
-			return g.Stop(ctx, ref)
-		}},
-		{"destroyed", func() error { return g.Destroy(t.Context(), ref) }},
-	} {
+	for _, how := range g.ends(t, ref) {
 		c.mirror()
 		must(t, g.Start(t.Context(), ref))
 		if got, want := c.given(), []string{"oritcard 0 spoofchk on", "oritcard 0 trust off", "oritcard 0 vlan 100",

@@ -95,22 +95,7 @@ func TestInterfaceComesBack(t *testing.T) {
 	if before == "" {
 		t.Fatalf("%s is not there", name)
 	}
-	for _, how := range []struct {
-		what string
-		end  func() error
-	}{
-		{"stopped", func() error {
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-			defer cancel()
-			return g.Stop(ctx, ref)
-		}},
-		{"stopped by force", func() error {
-			ctx, cancel := context.WithTimeout(t.Context(), 0)
-			defer cancel()
-			return g.Stop(ctx, ref)
-		}},
-		{"destroyed", func() error { return g.Destroy(t.Context(), ref) }},
-	} {
+	for _, how := range g.ends(t, ref) {
 		must(t, g.Start(t.Context(), ref))
 		if look(t, name) != "" {
 			t.Errorf("%s is still on the host", name)
@@ -206,5 +191,25 @@ func TestLostInterfaceIsSeen(t *testing.T) {
 	must(t, g.Start(t.Context(), engine.RefOf(n)))
 	if _, err := os.Stat(filepath.Join("/sys/class/net", peer.NICs[0].Parent)); err != nil {
 		t.Error("the other end is not on the host")
+	}
+}
+
+// An ending is a way in which a node ends.
+type ending struct {
+	what string
+	end  func() error
+}
+
+// ends returns the ways in which a test ends a node, which it starts again between them.
+func (g ground) ends(t *testing.T, ref engine.Ref) []ending {
+	stop := func(timeout time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+		defer cancel()
+		return g.Stop(ctx, ref)
+	}
+	return []ending{
+		{"stopped", func() error { return stop(30 * time.Second) }},
+		{"stopped by force", func() error { return stop(0) }},
+		{"destroyed", func() error { return g.Destroy(t.Context(), ref) }},
 	}
 }
