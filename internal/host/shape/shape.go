@@ -73,9 +73,7 @@ func Clear(port netlink.Link) error {
 	for _, q := range qdiscs {
 		// Frames that are redirected to an interface that no longer exists are lost. So the redirection is
 		// removed first.
-		own := q.Attrs().Parent == netlink.HANDLE_ROOT && q.Attrs().Handle == rootHandle() ||
-			ifb != nil && isIngress(q)
-		if own {
+		if isRoot(q) || ifb != nil && isIngress(q) {
 			if err := ignore(netlink.QdiscDel(q), unix.ENOENT, unix.EINVAL); err != nil {
 				return err
 			}
