@@ -43,7 +43,7 @@ func (h nodeHost) Drill(ctx context.Context, r drill.Request) (drill.Result, err
 	d.result.Holder, d.result.Client = r.Holder.Name, d.client.name
 	watching, end := context.WithCancel(ctx)
 	defer end()
-	if err := d.watch(watching); err != nil {
+	if err := d.watch(); err != nil {
 		return d.result, err
 	}
 	defer d.asker.Close()
@@ -163,7 +163,7 @@ func clientOfBridge(nic spec.NIC) (c drillClient, ok bool) {
 }
 
 // watch opens what asks for the address.
-func (d *drillRun) watch(_ context.Context) error {
+func (d *drillRun) watch() error {
 	space, err := os.Open(d.client.Space)
 	if err != nil {
 		return err

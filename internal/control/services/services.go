@@ -3,8 +3,9 @@
 package services
 
 import (
+	"cmp"
 	"context"
-	"fmt"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -111,7 +112,8 @@ func find(s *site.Site, name string) (*service.Service, error) {
 		Try("%s", problem.SuggestOr(name, names, "orrery service ls lists them"))
 }
 
-// askScript tells whether a node has an address ($1), and what keepalived has told of the service ($2).
+// askScript prints whether a node has an address ($1), and the state of the service ($2) that keepalived has
+// recorded.
 const askScript = `if [ -n "$(ip -o -4 address show to "$1" 2>/dev/null)" ]; then echo has; else echo free; fi
 if pidof keepalived >/dev/null; then echo active; else echo ended; fi
 cat "/run/orrery-service/$2" 2>/dev/null || true`
@@ -191,11 +193,7 @@ func holder(now *Service) (string, error) {
 func why(now *Service) error {
 	var all []string
 	for _, n := range now.Nodes {
-		text := n.Error
-		if text == "" {
-			text = n.State
-		}
-		all = append(all, n.Node+": "+text)
+		all = append(all, n.Node+": "+cmp.Or(n.Error, n.State))
 	}
-	return fmt.Errorf("%s", strings.Join(all, ", "))
+	return errors.New(strings.Join(all, ", "))
 }

@@ -224,7 +224,7 @@ func fold(top, dir string, depth int) error {
 		}
 		text, _ := rawfile.ReadFile(filepath.Join(below, "tasks"))
 		for task := range strings.FieldsSeq(string(text)) {
-			// A task that has ended meanwhile does not matter.
+			// A task may have ended.
 			_ = os.WriteFile(filepath.Join(top, "tasks"), []byte(task), 0)
 		}
 		_ = unix.Rmdir(below) // or the next try does
