@@ -29,7 +29,7 @@ func (h *Host) checkInterfaceFree(name string) error {
 	return nil
 }
 
-// checkFunctionFree returns an error if the host has no such virtual function, or if somebody outside
+// checkFunctionFree returns an error if the host has no such virtual function, or if a program outside
 // of the site uses it.
 func (h *Host) checkFunctionFree(name string) error {
 	address, index, _ := sriov.ParseName(name)

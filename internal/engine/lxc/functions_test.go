@@ -178,7 +178,7 @@ func TestVirtualFunction(t *testing.T) {
 	enginetest.Network(t, spec.VethPairOf(testSite, pair))
 	link, err := netlink.LinkByName(end)
 	must(t, err)
-	must(t, netlink.LinkSetDown(link)) // as a function that nobody uses
+	must(t, netlink.LinkSetDown(link)) // as an unused function
 	before := look(t, end)
 	c := newStandInCard(t, end)
 	const kind, subnet = "sriov", "10.99.130."

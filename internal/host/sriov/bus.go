@@ -174,7 +174,7 @@ func isUp(link device) bool {
 	return err == nil && flags&1 != 0
 }
 
-// use returns how a function is used. Without a driver nobody can use it as an interface.
+// use returns how a function is used. Without a driver it cannot be used as an interface.
 func (b *Bus) use(card device, index int) (sriov.Use, error) {
 	use, f := sriov.Use{Index: index}, card.function(index)
 	visible := f.interfaces()

@@ -148,7 +148,7 @@ func TestTakenName(t *testing.T) {
 	}
 }
 
-// TestForeign: functions that somebody else uses are left alone, and so is their number.
+// TestForeign: functions that are in use by others are left alone, and so is their number.
 func TestForeign(t *testing.T) {
 	f := function(card, 0)
 	for what, use := range map[string]func(m *machine){
@@ -196,7 +196,7 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestMore: the number of functions is raised if nobody uses one, and restored.
+// TestMore: the number of functions is raised if none is in use, and restored.
 func TestMore(t *testing.T) {
 	b, m := newMachine(t)
 	m.add(card, "p0", 4)

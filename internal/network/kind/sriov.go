@@ -34,7 +34,7 @@ func (pool) Make(n spec.Network) error {
 
 func (pool) Remove(n spec.Network) error { return sriov.Local.Release(n.Bridge) }
 
-// Drift of a pool, after its driver was loaded again or somebody set a card down.
+// Drift of a pool, after its driver was loaded again or a card was set down.
 const (
 	functionsMissing observe.NetworkDrift = "its virtual functions are missing"
 	cardDown         observe.NetworkDrift = "its interface is down"

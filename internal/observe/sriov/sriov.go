@@ -17,16 +17,16 @@ type Card struct {
 	Up         bool     `json:"up,omitempty"`
 	Total      int      `json:"total"`   // how many virtual functions it can have
 	Current    int      `json:"current"` // how many it has now
-	// Used has the functions that somebody uses, by index.
+	// Used has the functions that are in use, by index.
 	Used []Use `json:"used,omitempty"`
 }
 
-// A Use is a virtual function that somebody uses.
+// A Use is a virtual function in use.
 type Use struct {
 	Index int `json:"index"`
 	// Holder is the node to which Orrery has lent the function, as SITE/ID, or "".
 	Holder string `json:"holder,omitempty"`
-	// Other says how somebody other than Orrery uses the function, or is "".
+	// Other says how a program other than Orrery uses the function, or is "".
 	Other string `json:"other,omitempty"`
 }
 

@@ -52,7 +52,7 @@ func Room(cards []sriov.Card, interfaces []string, key string) (all int) {
 	return all
 }
 
-// isForeign reports whether a function is used by somebody other than the nodes of a site.
+// isForeign reports whether a function is used by others than the nodes of a site.
 func isForeign(u sriov.Use, key string) bool {
 	return u.Other != "" || u.Holder != "" && !strings.HasPrefix(u.Holder, key+"/")
 }

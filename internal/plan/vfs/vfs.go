@@ -21,7 +21,7 @@ type Want struct {
 }
 
 // Assign returns the name of the function for each want, or "" where none is left. No function is
-// assigned twice, or assigned while somebody else uses it. Functions in reserved belong to nodes
+// assigned twice, or assigned while another program uses it. Functions in reserved belong to nodes
 // that the site no longer declares, and are assigned only if no others are left.
 func Assign(cards []sriov.Card, wants []Want, reserved []string) []string {
 	a := assignment{cards: cards, got: make([]string, len(wants)), taken: map[string]bool{}}

@@ -163,7 +163,7 @@ func TestAssignAll(t *testing.T) {
 }
 
 // TestAssignSpreads: cards of a pool get the same number of nodes. Functions of undeclared nodes come
-// last, and one that is taken by somebody else is replaced.
+// last, and one that is taken by another program is replaced.
 func TestAssignSpreads(t *testing.T) {
 	cards := []sriov.Card{{Address: "a", Interfaces: []string{"p0"}, Total: 2},
 		{Address: "b", Interfaces: []string{"p1"}, Total: 2}}
