@@ -42,13 +42,14 @@ func (p processes) init() int {
 }
 
 // monitorAndInit returns the process ids of the monitor and of the node's init, or 0 for each that does not
-// run.
+// run. When the init has ended, the monitor forks other children to remove the node's control groups
+// (userns_exec_1 of liblxc), which have no PID namespace of their own.
 func (p processes) monitorAndInit() (monitor, init int) {
 	if monitor = p.monitor(); monitor == 0 {
 		return 0, 0
 	}
 	for _, pid := range process.Host.Children(monitor) {
-		if !process.Host.IsEnding(pid) {
+		if process.Host.IsConfined(pid) && !process.Host.IsEnding(pid) {
 			return monitor, pid
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -91,11 +92,7 @@ func ReadPID(file string) int {
 // namespaces.
 func (t Table) runsAs(pid, user int) bool {
 	for _, space := range []string{"ns/user", "ns/pid"} {
-		ours, err := os.Readlink(filepath.Join(string(t), "self", space))
-		if err != nil {
-			return false
-		}
-		if its, err := os.Readlink(t.File(pid, space)); err != nil || its != ours {
+		if ours, err := t.sharesNamespace(space, pid); err != nil || !ours {
 			return false
 		}
 	}
@@ -133,6 +130,31 @@ func (t Table) IsEnding(pid int) bool {
 	pending, _ := strconv.ParseUint(fields[31-3], 10, 64)
 	const exiting = 0x4 // PF_EXITING of linux/sched.h
 	return flags&exiting != 0 || pending&(1<<(unix.SIGKILL-1)) != 0
+}
+
+// ownSpaces holds this process's namespaces by the path of their file in a table. They never change.
+var ownSpaces sync.Map
+
+// sharesNamespace reports whether a process is in the same namespace ("ns/user", "ns/pid") as this process.
+func (t Table) sharesNamespace(space string, pid int) (bool, error) {
+	file := filepath.Join(string(t), "self", space)
+	ours, known := ownSpaces.Load(file)
+	if !known {
+		read, err := os.Readlink(file)
+		if err != nil {
+			return false, err
+		}
+		ours = read
+		ownSpaces.Store(file, ours)
+	}
+	its, err := os.Readlink(t.File(pid, space))
+	return its == ours, err
+}
+
+// IsConfined reports whether a process runs and is in another PID namespace than this process.
+func (t Table) IsConfined(pid int) bool {
+	ours, err := t.sharesNamespace("ns/pid", pid)
+	return err == nil && !ours
 }
 
 // Children returns the children of a process.

@@ -57,6 +57,13 @@ func TestTaskOf(t *testing.T) {
 	if task, ok := Host.TaskOf(apart.Process.Pid, me); ok {
 		t.Errorf("in a namespace of its own: %+v", task)
 	}
+	inside := started(t, &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWPID, UidMappings: own,
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}}, "sleep", "60")
+	for pid, want := range map[int]bool{inside.Process.Pid: true, apart.Process.Pid: false, pid: false, 1 << 22: false} {
+		if got := Host.IsConfined(pid); got != want {
+			t.Errorf("IsConfined(%d) is %t", pid, got)
+		}
+	}
 }
 
 // TestHeld checks that a held process gets signals, that its end is noticed, and that a wait ends
