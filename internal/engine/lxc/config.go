@@ -21,6 +21,10 @@ func (s start) writeConfig() error {
 	// Include LXC's common profile: seccomp, capabilities, devices, mixed mounts of proc, sys and
 	// cgroup.
 	set("lxc.include", "/usr/share/lxc/config/common.conf")
+	// The common profile includes hooks of the package lxcfs. One mounts by a shell script what lxcfsMounts returns,
+	// and the other makes each stop wait for half a second.
+	set("lxc.hook.mount", "")
+	set("lxc.hook.post-stop", "")
 	if idmap := r.IDs(); idmap.Size > 0 {
 		set("lxc.include", "/usr/share/lxc/config/userns.conf")
 		set("lxc.idmap", "u 0 %d %d", idmap.First, idmap.Size)
@@ -56,13 +60,8 @@ func (s start) writeConfig() error {
 	if err := s.links.write(set); err != nil {
 		return err
 	}
-	if views := lxcfsMounts(); len(views) > 0 {
-		for _, entry := range views {
-			set("lxc.mount.entry", "%s", entry)
-		}
-		// The hooks of the package lxcfs mount the same once more, by a shell script.
-		set("lxc.hook.mount", "")
-		set("lxc.hook.post-stop", "")
+	for _, entry := range lxcfsMounts() {
+		set("lxc.mount.entry", "%s", entry)
 	}
 	// Volumes are in a separate file, because Remount changes it and LXC reads it again when the
 	// node reboots.

@@ -81,9 +81,10 @@ func (g ground) reboot(t *testing.T, ref engine.Ref) {
 }
 
 // TestInterfaceComesBack: when a node has ended, in whatever way, the host interface that it took
-// is as it was before.
+// is as it was before, also if the host has lxcfs.
 func TestInterfaceComesBack(t *testing.T) {
 	g := newGround(t)
+	inventLXCFS(t, "proc/uptime")
 	g.otherKinds(t)
 	name := testVethPairs[1].Ends[1]
 	n := g.Node("taker", 1)
