@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -63,9 +64,18 @@ type mountPoint string
 
 const hostMount mountPoint = "/sys/fs/cgroup"
 
+// hostV1 holds what isV1 has found on this host, by the controller. Hierarchies are mounted at boot.
+var hostV1 sync.Map
+
 // isV1 reports whether a controller has a hierarchy of version 1.
 func (p mountPoint) isV1(controller string) bool {
+	if known, ok := hostV1.Load(controller); ok && p == hostMount {
+		return known.(bool)
+	}
 	_, err := os.Stat(filepath.Join(string(p), controller, "cgroup.procs"))
+	if p == hostMount {
+		hostV1.Store(controller, err == nil)
+	}
 	return err == nil
 }
 
