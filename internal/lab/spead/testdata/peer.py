@@ -9,7 +9,9 @@ import spead2.send
 
 
 def receive(address, port):
-    stream = spead2.recv.Stream(spead2.ThreadPool())
+    # All heaps fit, so that the thread that reads the socket never waits for the check of a heap.
+    ring = spead2.recv.RingStreamConfig(heaps=64)
+    stream = spead2.recv.Stream(spead2.ThreadPool(), ring_config=ring)
     stream.add_udp_reader(port, bind_hostname=address, buffer_size=8 << 20)
     print("listening", flush=True)
     items = spead2.ItemGroup()
