@@ -31,7 +31,7 @@ nodes = ["n*"]
 func TestNight(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-night", nightSite, files{
-		"roles/worker/role.toml": "[[file]]\npath = \"/etc/worker\"\ntemplate = \"worker\"\n[[health]]\ncommand = [\"test\", \"!\", \"-e\", \"/run/sick\"]\ntimeout = \"1s\"\nwithin = \"3s\"\n",
+		"roles/worker/role.toml": "[[file]]\npath = \"/etc/worker\"\ntemplate = \"worker\"\n[[health]]\ncommand = [\"test\", \"!\", \"-e\", \"/run/sick\"]\ntimeout = \"10s\"\nwithin = \"10s\"\n",
 		"roles/worker/worker":    "{{ .Node.Name }}\n",
 	})
 	s.do("up")

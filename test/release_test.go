@@ -569,7 +569,7 @@ func TestReleaseFails(t *testing.T) {
 	t.Parallel()
 	s := newReleased(t, "it-relfail", 102)
 	s.write("roles/refusing/role.toml", strings.Replace(ledger["roles/ledger/role.toml"], "[[health]]",
-		"[[health]]\ncommand = [\"test\", \"!\", \"-e\", \"/srv/data/refused\"]\ntimeout = \"1s\"\nwithin = \"2s\"\n[[health]]",
+		"[[health]]\ncommand = [\"test\", \"!\", \"-e\", \"/srv/data/refused\"]\ntimeout = \"10s\"\nwithin = \"10s\"\n[[health]]",
 		1))
 	s.write("roles/refusing/ledger.py", ledger["roles/ledger/ledger.py"])
 	s.edit("site.toml", `greeter = "greeter2"`, "greeter = \"greeter2\"\nledger = \"refusing\"")
@@ -841,7 +841,7 @@ func TestReleaseMisuse(t *testing.T) {
 		"[[health]]\ntcp = 7001\ntimeout = \"1s\"\nwithin = \"2s\"", 1))
 	s.write("roles/broken/greeter.py", greeterSays("broken"))
 	s.write("roles/greeter2/role.toml",
-		greeterRole+"[[health]]\ncommand = [\"test\", \"!\", \"-e\", \"/root/sick\"]\ntimeout = \"1s\"\nwithin = \"2s\"\n")
+		greeterRole+"[[health]]\ncommand = [\"test\", \"!\", \"-e\", \"/root/sick\"]\ntimeout = \"10s\"\nwithin = \"10s\"\n")
 	s.edit("site.toml", "[release.701]", "[release.702.roles]\ngreeter = \"broken\"\n[release.701]")
 	refused := func(status int, texts []string, args ...string) {
 		t.Helper()

@@ -27,8 +27,8 @@ path = "/etc/cell"
 content = "good 1"
 [[health]]
 command = ["grep", "-q", "good", "/etc/cell"]
-timeout = "1s"
-within = "2s"
+timeout = "10s"
+within = "10s"
 `,
 	})
 	nodes := []string{"cell1", "cell2", "cell3", "cell4"}

@@ -40,8 +40,8 @@ path = "/srv/common"
 exclusive = false
 [[health]]
 command = ["test", "!", "-e", "/srv/data/bad"]
-timeout = "1s"
-within = "3s"
+timeout = "10s"
+within = "10s"
 `}
 
 // TestSnapshot takes snapshots of eight nodes and restores them.

@@ -65,7 +65,7 @@ func TestTrial(t *testing.T) {
 	t.Parallel()
 	s := newReleased(t, "it-trial", 108)
 	s.write("roles/greeter2/role.toml",
-		greeterRole+"[[health]]\ncommand = [\"test\", \"!\", \"-e\", \"/root/sick\"]\ntimeout = \"2s\"\nwithin = \"20s\"\n")
+		greeterRole+"[[health]]\ncommand = [\"test\", \"!\", \"-e\", \"/root/sick\"]\ntimeout = \"20s\"\nwithin = \"20s\"\n")
 	heard := s.hears("trial-ended", "switch-failed")
 	s.add(`
 [hook.fails]
