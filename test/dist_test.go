@@ -22,7 +22,7 @@ func TestDist(t *testing.T) {
 	in := func(dir string, command ...string) string {
 		t.Helper()
 		c := exec.Command(command[0], command[1:]...)
-		c.Dir = dir
+		c.Dir, c.Env = dir, append(os.Environ(), "ORRERY_DIST_LEVEL=1")
 		out, err := c.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", strings.Join(command, " "), err, out)
