@@ -34,16 +34,11 @@ func (m machine) virtiofsdPID() int {
 	return m.startingVirtiofsdPID()
 }
 
-// startingVirtiofsdPID is like sharer for a machine that may not run yet.
+// startingVirtiofsdPID is like virtiofsdPID for a machine that may not run yet.
 func (m machine) startingVirtiofsdPID() int {
-	ours, err := os.Readlink(process.Host.File(os.Getpid(), "ns/pid"))
-	if err != nil {
-		return 0
-	}
 	for _, pid := range m.processes() {
 		name, _ := os.ReadFile(process.Host.File(pid, "comm"))
-		its, err := os.Readlink(process.Host.File(pid, "ns/pid"))
-		if err == nil && its != ours && strings.HasPrefix(string(name), shareComm) {
+		if process.Host.IsConfined(pid) && strings.HasPrefix(string(name), shareComm) {
 			return pid
 		}
 	}
