@@ -64,18 +64,24 @@ type mountPoint string
 
 const hostMount mountPoint = "/sys/fs/cgroup"
 
-// hostV1 holds what isV1 has found on this host, by the controller. Hierarchies are mounted at boot.
+// hostV1 holds by the controller what hasV1 has found on this host. Hierarchies are mounted at boot.
 var hostV1 sync.Map
 
 // isV1 reports whether a controller has a hierarchy of version 1.
 func (p mountPoint) isV1(controller string) bool {
-	if known, ok := hostV1.Load(controller); ok && p == hostMount {
-		return known.(bool)
+	if p != hostMount { // a test may change its tree
+		return p.hasV1(controller)
 	}
+	known, ok := hostV1.Load(controller)
+	if !ok {
+		known, _ = hostV1.LoadOrStore(controller, p.hasV1(controller))
+	}
+	return known.(bool)
+}
+
+// hasV1 looks for the controller's hierarchy of version 1.
+func (p mountPoint) hasV1(controller string) bool {
 	_, err := os.Stat(filepath.Join(string(p), controller, "cgroup.procs"))
-	if p == hostMount {
-		hostV1.Store(controller, err == nil)
-	}
 	return err == nil
 }
 
