@@ -42,8 +42,8 @@ func (p processes) init() int {
 }
 
 // monitorAndInit returns the process ids of the monitor and of the node's init, or 0 for each that does not
-// run. When the init has ended, the monitor forks other children to remove the node's control groups
-// (userns_exec_1 of liblxc), which have no PID namespace of their own.
+// run. When the init has ended, the monitor forks other children, such as post-stop hooks
+// (lxc.container.conf(5)), which are in the host's PID namespace.
 func (p processes) monitorAndInit() (monitor, init int) {
 	if monitor = p.monitor(); monitor == 0 {
 		return 0, 0
