@@ -27,7 +27,9 @@ func openDisplay(ctx context.Context, q *qmp.Client) (net.Conn, error) {
 	}
 	if err := q.Do(ctx, "add_client", map[string]any{"protocol": "vnc", "fdname": "screen", "skipauth": true},
 		nil); err != nil {
-		return nil, errors.Join(err, q.Do(context.WithoutCancel(ctx), "closefd", map[string]string{"fdname": "screen"}, nil))
+		after, cancel := cleanupContext(ctx)
+		defer cancel()
+		return nil, errors.Join(err, q.Do(after, "closefd", map[string]string{"fdname": "screen"}, nil))
 	}
 	return net.FileConn(ours)
 }

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -158,14 +159,19 @@ func TestPictureLies(t *testing.T) {
 	}
 }
 
+// TestUnpatient: a QEMU that stands still is not waited for without end, neither before the picture is
+// taken nor while it is.
 func TestUnpatient(t *testing.T) {
-	never := make(chan struct{})
-	defer close(never)
-	m := &monitor{does: map[string]func(*os.File) error{"screendump": func(*os.File) error { <-never; return nil }}}
-	q := m.dial(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	go cancel()
-	if _, err := takePicture(ctx, q); err == nil {
-		t.Error("it is waited for without end")
+	old := cleanupTimeout
+	t.Cleanup(func() { cleanupTimeout = old })
+	cleanupTimeout = 10 * time.Millisecond
+	for _, command := range []string{"add-fd", "screendump"} {
+		never := make(chan struct{})
+		defer close(never)
+		ctx, cancel := context.WithCancel(t.Context())
+		m := &monitor{does: map[string]func(*os.File) error{command: func(*os.File) error { cancel(); <-never; return nil }}}
+		if _, err := takePicture(ctx, m.dial(t)); err == nil {
+			t.Errorf("%s is waited for without end", command)
+		}
 	}
 }

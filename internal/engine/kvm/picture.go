@@ -56,7 +56,9 @@ func dump(ctx context.Context, q *qmp.Client, sheet *os.File) error {
 		return err
 	}
 	err = q.Do(ctx, "screendump", map[string]string{"filename": path}, nil)
-	return errors.Join(err, q.RemoveFD(context.WithoutCancel(ctx), path))
+	after, cancel := cleanupContext(ctx)
+	defer cancel()
+	return errors.Join(err, q.RemoveFD(after, path))
 }
 
 // read decodes a PPM picture (P6): a line with the type, one with the size, one with the maximum

@@ -87,7 +87,9 @@ func (p *replugging) plug(ctx context.Context, drive site.Drive) error {
 	defer f.Close()
 	if err := addDrive(ctx, p.q, drive, f, at); err != nil {
 		err = m.DiskProblem(drive, "cannot be plugged", err)
-		return errors.Join(err, removeDriveBackend(context.WithoutCancel(ctx), p.q, drive))
+		after, cancel := cleanupContext(ctx)
+		defer cancel()
+		return errors.Join(err, removeDriveBackend(after, p.q, drive))
 	}
 	return nil
 }

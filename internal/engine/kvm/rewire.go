@@ -128,7 +128,9 @@ func (w *rewiring) addNIC(ctx context.Context, nic spec.NIC, served bool) error 
 	alone.NICs = []spec.NIC{nic}
 	err = w.plugCard(ctx, alone, at, served)
 	if err != nil {
-		cleared := removeCardRemains(context.WithoutCancel(ctx), w.q, nic)
+		after, cancel := cleanupContext(ctx)
+		defer cancel()
+		cleared := removeCardRemains(after, w.q, nic)
 		err = errors.Join(w.problem(nic, "cannot be plugged", err), cleared)
 	}
 	return err
