@@ -13,5 +13,6 @@ var cleanupTimeout = 30 * time.Second
 // cleanupContext returns a context for removing what a failed command has left in QEMU. It is valid even
 // if ctx has ended, but only for cleanupTimeout: a QEMU that stands still never answers.
 func cleanupContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(context.WithoutCancel(ctx), cleanupTimeout, fmt.Errorf("no answer within %s", cleanupTimeout))
+	late := fmt.Errorf("no answer within %s", cleanupTimeout)
+	return context.WithTimeoutCause(context.WithoutCancel(ctx), cleanupTimeout, late)
 }
