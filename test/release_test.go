@@ -698,6 +698,7 @@ func TestReleaseReboot(t *testing.T) {
 	s.reboot()
 	s.run("resume").want(0)
 	s.run("switch", "--release", "701", "--confirm-within", "8s", "--confirm-by", "hand").want(12)
+	s.wantWatched()
 	s.reboot()
 	s.run("resume").want(0)
 	s.trialOver()

@@ -44,6 +44,21 @@ func (s *site) trialOver() {
 	})
 }
 
+// wantWatched waits until a process watches the release on trial, or the trial is over. While that process
+// executes its program, it has no command line, and watchers does not find it.
+func (s *site) wantWatched() {
+	s.Helper()
+	s.eventually(func() error {
+		lock := filepath.Join(s.dirs.Site(s.name), "trial.lock")
+		for _, r := range s.releases() {
+			if r.Trial && !host.IsLocked(lock) {
+				return errors.New(lock + " is free")
+			}
+		}
+		return nil
+	})
+}
+
 // wantUnwatched wants that nobody watches over the site any more.
 func (s *site) wantUnwatched() {
 	s.Helper()

@@ -213,6 +213,39 @@ func TestTrialAfterReboot(t *testing.T) {
 	d.wantExit(err, problem.Mistake, "no release is on trial")
 }
 
+// TestTrialEndsMeanwhile: a trial that another process ends while it is resumed stays ended.
+func TestTrialEndsMeanwhile(t *testing.T) {
+	d := newDesk(t)
+	d.up()
+	d.stage(700)
+	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil,
+		releases.SwitchOptions{Release: 700, Within: hour, ByHand: true})
+	d.must(err)
+	d.must(d.Cancel("trial-toykat"))
+	h, err := d.HostsWithoutReleases(t.Context(), d.site())
+	d.must(err)
+	r, err := h.Records().Read(t.Context())
+	d.must(err)
+	r.Trial.Boot = "another"
+	d.must(h.Records().Write(t.Context(), r))
+	lock, err := host.TakeLock(t.Context(), d.dirs.Lock("toykat"), host.NewHolder("root", "orrery confirm"))
+	d.must(err)
+	time.AfterFunc(50*time.Millisecond, func() {
+		defer lock.Release()
+		r.Trial = nil
+		if err := h.Records().Write(t.Context(), r); err != nil {
+			t.Error(err)
+		}
+	})
+	d.must(overdue.ResumeTrial(t.Context(), d.Session, d.site()))
+	if r, err := h.Records().Read(t.Context()); err != nil || r.Trial != nil {
+		t.Errorf("the trial is %+v (%v)", r.Trial, err)
+	}
+	if waiting, _ := d.Waiting(); len(waiting) > 0 {
+		t.Errorf("%v watch over a trial that has ended", waiting)
+	}
+}
+
 // TestGrant: a member may have as many twins as the site allows, for as long as it allows. Root has
 // no such limits.
 func TestGrant(t *testing.T) {

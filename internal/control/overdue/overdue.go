@@ -15,6 +15,7 @@ import (
 	"orrery/internal/control/releases"
 	"orrery/internal/control/unattended"
 	"orrery/internal/host"
+	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/text/humanize"
@@ -130,22 +131,19 @@ func ResumeTrial(ctx context.Context, c *control.Session, s *site.Site) error {
 		return err
 	}
 	r, err := f.Records().Read(ctx)
-	if err != nil || r.Trial == nil || r.Switch != nil {
-		// a switch is under way, or its interruption will be reported
+	if err != nil || !isUnwatched(c, s, &r) {
 		return err
 	}
-	now := host.Now()
-	if _, err := apply.ReadUnattended(c.Dirs, s.Key(), apply.TriggerTrial); err == nil && r.Trial.Boot == now.Boot {
-		return nil
-	}
-	letGo, err := c.WithoutOverdue().LockSite(ctx, s, f)
+	// Another process may be about to end the trial: its user, or a watcher whose time is over.
+	letGo, err := c.WithoutOverdue().WaitingForLocks().LockSite(ctx, s, f)
 	if err != nil {
 		return err
 	}
 	defer letGo()
-	if r, err = f.Records().Read(ctx); err != nil || r.Trial == nil {
+	if r, err = f.Records().Read(ctx); err != nil || !isUnwatched(c, s, &r) {
 		return err
 	}
+	now := host.Now()
 	left := r.Trial.Remaining(now)
 	if left <= 0 {
 		r.Trial.Failed = unattended.ReasonUnwatched
@@ -160,6 +158,16 @@ func ResumeTrial(ctx context.Context, c *control.Session, s *site.Site) error {
 	}
 	_, err = unattended.SaveRollbackPlans(ctx, c.Connector(s), f, r.Trial, f.Views().Sites())
 	return err
+}
+
+// isUnwatched reports whether a release is on trial without a plan of this boot. It returns false if a switch
+// is under way, or was interrupted: that is reported elsewhere.
+func isUnwatched(c *control.Session, s *site.Site, r *observe.Releases) bool {
+	if r.Trial == nil || r.Switch != nil {
+		return false
+	}
+	_, err := apply.ReadUnattended(c.Dirs, s.Key(), apply.TriggerTrial)
+	return err != nil || r.Trial.Boot != host.Now().Boot
 }
 
 // ResumeExpiries destroys expired twins, and starts waiting processes for the others. The former
