@@ -3,6 +3,9 @@ package docs_test
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,7 +18,7 @@ import (
 
 // A verb is what a command's help says of it.
 type verb struct {
-	inner []string        // commands within it
+	inner []command       // within it
 	flags map[string]bool // by "-f" and "--flag"; true: with a value
 	takes bool            // also arguments that are no command
 }
@@ -29,8 +32,20 @@ var (
 	helpFlag = regexp.MustCompile(`^ +(?:(-\w), |    )?(--[\w-]+)( \S+)?(?:  |$)`)
 	// takesArguments finds them in the first line of usage: "orrery snapshot [SELECTOR...]".
 	takesArguments = regexp.MustCompile(`^\n  orrery [^\n]*[A-Z]{2}`)
-	helpCommand    = regexp.MustCompile(`^  ([a-z][\w-]*) +\S`)
+	helpCommand    = regexp.MustCompile(`^  ([a-z][\w-]*) +(\S.*)`)
+	helpGroup      = regexp.MustCompile(`^([A-Z].*):$`)
 )
+
+// has reports whether the help lists a command.
+func (v *verb) has(name string) bool {
+	return slices.ContainsFunc(v.inner, func(c command) bool { return c.name == name })
+}
+
+// A command is a line in the help of another.
+type command struct {
+	name, about string
+	group       string // its heading
+}
 
 // help asks the program itself; path is "", "exec" or "image ls".
 func help(t *testing.T, path string) *verb {
@@ -48,39 +63,85 @@ func help(t *testing.T, path string) *verb {
 	v := &verb{flags: map[string]bool{}}
 	_, usage, _ := strings.Cut(out.String(), "Usage:")
 	v.takes = takesArguments.MatchString(usage)
+	heading := ""
 	for i, line := range strings.Split(usage, "\n") {
-		if m := helpFlag.FindStringSubmatch(line); m != nil {
+		if m := helpGroup.FindStringSubmatch(line); m != nil {
+			heading = m[1]
+		} else if m := helpFlag.FindStringSubmatch(line); m != nil {
 			v.flags[m[1]], v.flags[m[2]] = m[3] != "", m[3] != ""
-		} else if m := helpCommand.FindStringSubmatch(line); m != nil && i > 2 && m[1] != "orrery" {
-			v.inner = append(v.inner, m[1])
+		} else if m := helpCommand.FindStringSubmatch(line); m != nil && i > 2 && heading != "Examples" {
+			v.inner = append(v.inner, command{m[1], m[2], heading})
 		}
 	}
 	verbs[path] = v
 	return v
 }
 
-// TestVerbs compares the table of commands with the verbs of the program.
+// readOn are the pages that say more about a command.
+var readOn = map[string]string{
+	"init": "tutorials/first-site.md", "role": "roles.md", "role ls": "shipped-roles.md",
+	"role fetch": "roles.md#shared-roles", "schema": "site-file.md#in-an-editor", "query": "site-file.md#selectors",
+	"query vars": "site-file.md#variables", "ssh-config": "howto/ssh-ansible.md", "import": "howto/move-in.md",
+	"plan": "runs.md#before-a-change", "up": "runs.md", "down": "state.md#what-down-leaves",
+	"move": "hosts.md#moving-nodes", "renew": "machines.md",
+	"resume": "runs.md#after-a-reboot", "release": "releases.md", "stage": "releases.md",
+	"switch": "releases.md#what-a-switch-does", "confirm": "releases.md#trials",
+	"release trust": "releases.md#over-several-hosts", "twin": "twins.md", "backup": "backup.md",
+	"restore": "backup.md#restore", "status": "drift.md", "console": "machines.md", "screen": "machines.md",
+	"service": "site-file.md#services", "snapshot": "volumes.md#snapshots", "volume": "volumes.md",
+	"volume mirror": "volumes.md#mirrors", "secret": "site-file.md#rotate-a-secret",
+	"journal": "runs.md#what-a-run-prints-and-where-it-is-kept", "ci": "ci.md", "lab": "lab.md",
+	"mirror": "mirror.md", "host": "hosts.md", "rebalance": "hosts.md#hosts-come-and-go",
+	"rehearse": "hosts.md#rehearse", "names": "site-file.md#names-on-the-host", "exec": "#many-nodes-at-once",
+}
+
+// TestVerbs: the tables in docs/commands.md have what the help of each command says.
 func TestVerbs(t *testing.T) {
-	var listed []string
-	for _, row := range table(t, one(t, "docs/commands.md"), "verb | what it does") {
-		for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[0], -1) {
-			listed = append(listed, m[1])
+	const begin, end = "see docs/commands_test.go -->\n", "<!-- verbs: end -->"
+	var b strings.Builder
+	unused := maps.Clone(readOn)
+	count, group := 0, ""
+	row := func(path, about string) {
+		name := "`" + path + "`"
+		if page := readOn[path]; page != "" {
+			name = "[" + name + "](" + page + ")"
+			delete(unused, path)
+		}
+		fmt.Fprintf(&b, "| %s | %s |\n", name, strings.ReplaceAll(about, "|", `\|`))
+		count++
+	}
+	for _, c := range help(t, "").inner {
+		if c.name == "completion" {
+			continue
+		}
+		if c.group != group {
+			group = c.group
+			fmt.Fprintf(&b, "\n| %s | |\n|---|---|\n", strings.ToLower(c.group[:1])+c.group[1:])
+		}
+		row(c.name, c.about)
+		for _, in := range help(t, c.name).inner {
+			row(c.name+" "+in.name, in.about)
 		}
 	}
-	offered := slices.DeleteFunc(slices.Clone(help(t, "").inner),
-		func(v string) bool { return v == "completion" })
-	if len(offered) < 15 {
-		t.Fatalf("the program has only the verbs %v", offered)
+	if count < 50 {
+		t.Fatalf("the program has only %d commands", count)
 	}
-	for _, v := range offered {
-		if !slices.Contains(listed, v) {
-			t.Errorf("docs/commands.md does not have the verb %s", v)
-		}
+	for path := range unused {
+		t.Errorf("readOn has %s, which is no command", path)
 	}
-	for _, v := range listed {
-		if !slices.Contains(offered, v) {
-			t.Errorf("docs/commands.md has %s, which is no verb", v)
+	text := one(t, "docs/commands.md").text
+	before, rest, ok := strings.Cut(text, begin)
+	_, after, closed := strings.Cut(rest, end)
+	if !ok || !closed {
+		t.Fatal("docs/commands.md has no place for the commands")
+	}
+	want := before + begin + b.String() + "\n" + end + after
+	if *update && !t.Failed() {
+		if err := os.WriteFile(filepath.Join(root, "docs/commands.md"), []byte(want), 0o644); err != nil {
+			t.Fatal(err)
 		}
+	} else if text != want {
+		t.Error("docs/commands.md is not what the help says: go test ./docs -run TestVerbs -update")
 	}
 }
 
@@ -188,16 +249,16 @@ func wrong(t *testing.T, words []string) error {
 				i++
 			}
 		case len(v.inner) > 0:
-			if !slices.Contains(v.inner, w) && v.takes {
+			if !v.has(w) && v.takes {
 				v = &verb{flags: v.flags}
 				continue
 			}
-			if !slices.Contains(v.inner, w) {
+			if !v.has(w) {
 				return fmt.Errorf("%q is no verb", strings.TrimSpace(path+" "+w))
 			}
 			path = strings.TrimSpace(path + " " + w)
 			v = help(t, path)
-			if ofTwin, ok := strings.CutPrefix(path, "twin "); ok && slices.Contains(help(t, "").inner, ofTwin) {
+			if ofTwin, ok := strings.CutPrefix(path, "twin "); ok && help(t, "").has(ofTwin) {
 				v = help(t, ofTwin) // the same verb, for a twin that is named first
 			}
 		}

@@ -104,6 +104,10 @@ func (s *site) splitDB() {
 // TestAcknowledged: no row that toykat's database has acknowledged is lost by switches and
 // rollbacks, and two nodes never have its volume at once. One release has the volume in the role of
 // the server, the other in a role below that.
+//
+// Promise (Data and time): A volume that is not for two releases is with one node at a time during
+// a switch, even when its service is in another role; no acknowledged row is lost. With
+// role.TestVolumesBelow.
 func TestAcknowledged(t *testing.T) {
 	t.Parallel()
 	rows := 0 // minimum number of acknowledged rows

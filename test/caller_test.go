@@ -12,6 +12,9 @@ import (
 // TestCaller: a caller has open files and an open directory of the host, a key in the session
 // keyring, and a scheduling class, processors and limits of its own. None of these are inherited by
 // what runs for a site: commands, services, steps of builds and boots, health checks, hooks.
+//
+// Promise (What nodes may do to the host): Programs that run for a site inherit no open file, key,
+// scheduling class or limit of the caller's.
 func TestCaller(t *testing.T) {
 	t.Parallel()
 	attack := need.Attack(t)

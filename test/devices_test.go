@@ -13,6 +13,9 @@ import (
 )
 
 // TestDevices: a node has only the devices that it is given, however others got into its trees.
+//
+// Promise (Trees that others write): Device files in a tree open nothing in a node, and a node
+// lacks the host's console. With image.TestImportRefusesDevices.
 func TestDevices(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-devices", `

@@ -49,6 +49,13 @@ func holdUps(t *testing.T) []holdUp {
 // what one process can do to another. It runs alone, because it relies on there being only one site
 // when it names none, makes control groups by name, and depends on the lock of the machine's
 // networks.
+//
+// Promise (Members): A member blocks no run of anyone else, whatever they do to their call; `^Z`
+// does not stop it. With control/members.TestRelay, control/members.TestRelayKilled,
+// host/cgroup.TestEnter, host.TestOwnThread, host.TestKillable.
+//
+// Promise (Members): A program of the site file gets nothing from a member's input; `shell` has the
+// member's terminal. With test.TestMember.
 func TestHoldUp(t *testing.T) {
 	attack := need.Attack(t)
 	s := newSite(t, "it-holdup", `

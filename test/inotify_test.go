@@ -12,6 +12,9 @@ import (
 
 // TestInotify: a node that takes all inotify(7) instances that it can get leaves enough for the
 // host and for other nodes.
+//
+// Promise (Other users of the host): A node uses up nobody else's inotify instances. With
+// image/rootfs.TestNamespaceOwner.
 func TestInotify(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-inotify", `

@@ -14,6 +14,9 @@ import (
 
 // TestLimits: limits are in force, according to the kernel and as seen in a node, and change while
 // a node runs.
+//
+// Promise (What nodes may do to the host): A node has at most 8192 processes unless the site file
+// says otherwise. With site/sitefile.TestDefaultPids.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-limits", `

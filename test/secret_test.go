@@ -10,6 +10,9 @@ import (
 )
 
 // TestSecrets: values of secrets are on the node, where they are declared, and nowhere else.
+//
+// Promise (What nodes may do to the host): `/etc/orrery` and its directories belong to root of the
+// node, with no mode wider than before.
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	outside := t.TempDir()

@@ -35,6 +35,10 @@ func spanSite(name, gateway string, nodes []string, id int) string {
 // host, whatever happens to other hosts. Nothing else reaches them: no other site with the same
 // addresses, no foreign machine beside the hosts, no user of a host, and no node through the hosts'
 // own addresses. Between the hosts there is only the network's VXLAN traffic.
+//
+// Promise (Networks): Into a network on several hosts send only its nodes and root of its hosts.
+// Between hosts goes its VXLAN and nothing else of it; changes of its tables are detected. With
+// network.TestJoined.
 func TestSpan(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()

@@ -15,6 +15,9 @@ const nobody = 65534
 
 // TestStrangers: a user of the host can neither read nor write anything of a site on it, whatever
 // its paths are, nor list a directory.
+//
+// Promise (Other users of the host): They can read, write and list nothing in a site's state or run
+// directory. With host.TestClose.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
 	const value = "stranger-Wq81-secret"

@@ -26,4 +26,16 @@
 // place (its scope). What only this machine has, such as the engines in this process, is a
 // NearHost. A host that is left out or does not answer is observed as unknown: plan.Up then changes only
 // nodes that exist on the others (plan/planinput.go).
+//
+// # Why the next run converges after SIGKILL
+//
+//   - Nodes, layers, volumes, records and files are made under a temporary name and renamed when
+//     complete. The next holder of the lock removes names with a dot. The kernel releases locks.
+//   - node.json says configured: false from before the first file is written until the last service has
+//     started; proven works likewise.
+//   - A layer in the staging directory without a live lock does not count.
+//   - A bridge is recognised by its hardware address. Rules are replaced in one transaction. Kernel
+//     settings are recorded before they are changed.
+//   - A switch is planned from the current state, and its target recorded before it begins. All links
+//     move in one system call. A volume is recorded with every node that may hold it.
 package apply

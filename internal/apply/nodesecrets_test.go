@@ -90,6 +90,10 @@ func seenWith(f *Fleet, nodes map[string]string) []observe.Host {
 }
 
 // TestNodeSecretOfHosts: only the host that has or will have a node gets the node's value.
+//
+// Promise (Other hosts): A host gets the value of a single node only if it has or will have the
+// node, and decides it only for nodes that it has or had. With apply.TestNodeSecretMoves,
+// control.TestNodeSecrets, apply/remote.TestSecretsOfNodes.
 func TestNodeSecretOfHosts(t *testing.T) {
 	f, _ := perNode(t)
 	for what, c := range map[string]struct {

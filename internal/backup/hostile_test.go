@@ -166,6 +166,10 @@ func yard(t testing.TB) (dir string, intact func()) {
 }
 
 // TestNamesOfStrangers: no name in a manifest leads outside.
+//
+// Promise (Files of strangers): `backup ls`, `backup verify`, and `restore` until it brings the
+// site up, write only in the site's own state and the directories that you agreed to. With
+// backup.TestLinksInSnapshots, tree.TestBuildStaysInside, backup.FuzzManifest.
 func TestNamesOfStrangers(t *testing.T) {
 	up := "../../../../../beside"
 	node := func(name string, id int) nodedir.Record {
@@ -225,6 +229,9 @@ func TestNamesOfStrangers(t *testing.T) {
 
 // TestLayersOfStrangers: a layer in a backup is not stored under the digest of its recipe, where
 // other sites would use it.
+//
+// Promise (Files of strangers): No backup puts a layer under the digest of a recipe without
+// `--trust-layers`.
 func TestLayersOfStrangers(t *testing.T) {
 	f := forgeArchive(t)
 	f.tree(vault.Tree{Name: "layer/abc", Kind: vault.LayerTree, Layer: "abc"}, f.file("evil", "evil"))
@@ -380,6 +387,10 @@ const marked, mark1 = "orrery-backup", "orrery backup 1\n"
 
 // TestHeadsOfStrangers: an archive whose headers contain sizes beyond those of any machine is
 // refused without a panic.
+//
+// Promise (Files of strangers): No crafted archive, index or directory of backups causes a panic, a
+// hang, or memory use out of proportion. With backup.TestBombs, backup.TestManifestBombs,
+// backup.TestDirectoryOfStrangers, backup.FuzzArchive, backup/vault.FuzzIndex.
 func TestHeadsOfStrangers(t *testing.T) {
 	block := blockPath(vault.Digest{1})
 	begin := slices.Concat(head(t, marked, int64(len(mark1))), []byte(mark1), make([]byte, 512-len(mark1)))
@@ -437,6 +448,9 @@ func TestManifestBombs(t *testing.T) {
 
 // TestWhatIsLaidDown: what could be of use to users of the host, or to overlayfs, is left out and
 // reported.
+//
+// Promise (Files of strangers): A restored tree has no devices, and no set-user-ID program that
+// users of the host can reach.
 func TestWhatIsLaidDown(t *testing.T) {
 	f := forgeArchive(t)
 	shell := f.file("shell", "#!")
@@ -532,6 +546,9 @@ func TestDirectoryOfStrangers(t *testing.T) {
 
 // TestSnapshotOfStrangers: a restored snapshot describes the nodes on this host, and not what its
 // author wrote.
+//
+// Promise (Files of strangers): A snapshot in a backup decides neither directories of the host nor
+// rights of a node.
 func TestSnapshotOfStrangers(t *testing.T) {
 	snapshots := func(text string) (*Restore, error) {
 		f := forgeArchive(t)

@@ -79,6 +79,9 @@ func takesMore(verb string) bool {
 }
 
 // TestWhoMay checks each cell of the table of who may call which verb, and that each verb is in it.
+//
+// Promise (Members): A member can do what the table allows and nothing else, whatever the flags.
+// With member.TestMay, member.TestMayHave, test.TestMember.
 func TestWhoMay(t *testing.T) {
 	rows := readWhoRows(t)
 	t.Setenv("ORRERY_STATE", t.TempDir())

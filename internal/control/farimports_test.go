@@ -105,6 +105,9 @@ func TestFarImportReleases(t *testing.T) {
 
 // TestImportsOfStrangers: a host that stores the copy of a release says what is imported. It cannot
 // obtain a file of this machine that way.
+//
+// Promise (Other hosts): No host gets a file of the control host by claiming that a release imports
+// it; a received file is the intended one, or is not kept. With image.TestNotReceived.
 func TestImportsOfStrangers(t *testing.T) {
 	d, _ := farDesk(t)
 	own := filepath.Join(t.TempDir(), "secret.tar")

@@ -294,6 +294,9 @@ head -c 3000000 /dev/zero | tr '\0' 'x' >"$3/large"
 
 // TestFarTwinProgramFails: if the program fails, no node comes up. It is not run again because of
 // the hosts' records, since those could name any program of this machine.
+//
+// Promise (Other hosts): No host decides which program of the control host fills a twin's volumes,
+// and no volume sent to a host lands beside that of a node. With apply/filling.TestLay.
 func TestFarTwinProgramFails(t *testing.T) {
 	d, other, of := programTwin(t,
 		`echo "$2" >>"$(dirname "$0")/calls"; [ "$2" = db ] || { echo "no data for $2"; exit 3; }`)

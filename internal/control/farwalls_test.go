@@ -112,6 +112,10 @@ func (m *machine) has(text string) bool {
 
 // TestForgedRelease: root of a host forges a release that mounts a directory of another host into a
 // node there, and a record that makes this release live. The other host does nothing of it.
+//
+// Promise (Other hosts): Root of one host cannot have a directory of another mounted, run a command
+// there, or get a secret by a forged copy of a release. With control.TestForgedRole,
+// control.TestForgedCopy, control.TestTrust, test.TestFarSwitch.
 func TestForgedRelease(t *testing.T) {
 	d, evil := walled(t)
 	helper := filepath.Join(t.TempDir(), "helper")
@@ -282,6 +286,9 @@ func TestLockUnwritable(t *testing.T) {
 
 // TestRestoreReleases: the releases of a backup are restored if they are in releases.lock, or if
 // the site directory is restored with them. A backup cannot select other releases.
+//
+// Promise (Other hosts): A backup brings back no release of a site on several hosts that was not in
+// `releases.lock` before.
 func TestRestoreReleases(t *testing.T) {
 	d, _ := farDisks(t)
 	d.write("site.toml", twoHosts+"[release.700]\n")
@@ -394,6 +401,10 @@ func TestLockOfSites(t *testing.T) {
 // TestForgedRecord: root of a host writes to its record that other releases are live on other
 // hosts. A control host has staged all of these releases. The forged record has no effect: only a
 // control host can make a release live, or return to one.
+//
+// Promise (Other hosts): The record of one host makes no release live, completes no switch and
+// confirms no trial on another. With control.TestForgedConfirmation, observe.TestAgreeHostile,
+// observe.TestAgreeCut, observe.TestAgreeApart.
 func TestForgedRecord(t *testing.T) {
 	set := func(n int) map[string]int { return map[string]int{"db": n, "web1": n, "web2": n} }
 	for what, forge := range map[string]func(*observe.Releases){

@@ -352,6 +352,8 @@ func TestFarLogs(t *testing.T) {
 
 // TestFarRefused: features that do not work with other hosts yet are refused before anything is
 // done.
+//
+// Promise (Other hosts): Two addresses of one machine are not treated as two hosts.
 func TestFarRefused(t *testing.T) {
 	d, other := farDesk(t)
 	refused := func(what string, err error, words ...string) {

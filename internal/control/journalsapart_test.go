@@ -11,6 +11,9 @@ import (
 
 // TestJournalsApart: the journal of a site has when a twin began and ended, but not what was done in it.
 // The journal of a twin has only that, and is not the one of a former twin of the same name.
+//
+// Promise (Members): Owners of a twin read the journal of that twin alone, and owners of a site
+// none of a twin.
 func TestJournalsApart(t *testing.T) {
 	d := newDesk(t)
 	d.up()

@@ -181,6 +181,9 @@ func TestPerNodeLater(t *testing.T) {
 
 // TestCertificates: up renews a certificate of which less than a third of the validity is left, and the plan
 // says why. A control host without the site's authority makes no second one.
+//
+// Promise (Other hosts): The key of a site's certificate authority is on the control host only, and
+// a second authority is not made by accident. With secret.TestCertificate.
 func TestCertificates(t *testing.T) {
 	d, other := nodeSecrets(t, "format = \"x509\"\nper = \"node\"")
 	d.up()

@@ -142,6 +142,9 @@ func TestRunningOnHosts(t *testing.T) {
 }
 
 // TestRunningIsBroughtUp: only what a site that is up has on record is used, and only for that site.
+//
+// Promise (Members): Only root reads the record of a site directory, which is used for mistakes of
+// that directory and site only. With control/members.TestBrokenSiteFile, test.TestNight.
 func TestRunningIsBroughtUp(t *testing.T) {
 	d := newDesk(t)
 	refused := func(words ...string) {

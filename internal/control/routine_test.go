@@ -87,6 +87,10 @@ func (m *machine) events() (all []string) {
 // TestScheduledBackups: backups and snapshots are taken as the site file said when the site came up,
 // even if it is damaged by now. Only as many are kept as it says, beside those of a user. The end of
 // the site ends all of it.
+//
+// Promise (Hooks): Schedules and alerts follow the record of the last `orrery up`, not the site
+// directory; words of nodes and hosts in them are shown as text. With control/routines.TestNode,
+// apply/remote.TestRoutines.
 func TestScheduledBackups(t *testing.T) {
 	d := diskDesk(t)
 	below := t.TempDir()

@@ -115,6 +115,8 @@ func TestRotateInterrupted(t *testing.T) {
 
 // TestRotateFile: if the file of a secret changes, up starts its next generation. No digest of it is
 // stored on hosts or in records of nodes.
+//
+// Promise (Other hosts): Hosts and records of nodes have no digest of a secret.
 func TestRotateFile(t *testing.T) {
 	d, other := farDesk(t)
 	file := filepath.Join(t.TempDir(), "key")

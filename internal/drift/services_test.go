@@ -32,6 +32,11 @@ func block(active, sub, file string, more ...string) string {
 
 // TestServices checks the drift by systemd's report on each unit. A unit that has finished, or has
 // nothing to do, is no drift.
+//
+// Promise (What others print and answer): The search for drift accepts only known words from a
+// node, follows no link out, and reads and reports a bounded amount; nothing is restored onto a
+// mount of the node's. With drift.TestServicesHostile, drift.TestPrograms, drift.TestProgramsMany,
+// drift.TestRestore, tree.TestAlone.
 func TestServices(t *testing.T) {
 	for _, c := range []struct {
 		name, says string

@@ -10,6 +10,9 @@ import (
 )
 
 // TestClaim checks claims to one site from two state directories.
+//
+// Promise (Other users of the host): No command shows nodes of another state directory as absent.
+// With test.TestTwoStateDirectories.
 func TestClaim(t *testing.T) {
 	old := claims
 	claims = filepath.Join(t.TempDir(), "claims")

@@ -13,6 +13,9 @@ import (
 
 // TestExecLeavesDaemons checks that a run does not wait for a daemon that the command left behind
 // and that holds its output.
+//
+// Promise (What others print and answer): A daemon that a step leaves behind delays no caller. With
+// test.TestSpeech.
 func TestExecLeavesDaemons(t *testing.T) {
 	t.Parallel()
 	daemon := Command{Args: []string{"sh", "-c", "echo begun; sleep 60 & exit 0"}}

@@ -20,6 +20,9 @@ import (
 
 // TestLocksAreClosed checks that only root can open a lock file, even one that existed before. Any
 // user who could open it could lock it.
+//
+// Promise (Other users of the host): They cannot stop a run by locks or by processes that pose as a
+// monitor. With host.TestHoldInMemoryNeedsNoOpenDirectory, engine/lxc.TestMonitors.
 func TestLocksAreClosed(t *testing.T) {
 	old := unix.Umask(0)
 	defer unix.Umask(old)

@@ -36,6 +36,10 @@ func (e *endless) taken() uint64 {
 
 // TestOutputIsBounded checks that a command that prints 1 GiB is killed, and uses no more memory
 // than the caller allows.
+//
+// Promise (What others print and answer): A node's output fills neither the host's memory nor, by
+// logs, its disk. With host.TestLog, cli/nodeverb.TestExecEndlessLine, role.TestSaverIsBounded,
+// role.TestAwaitBootIsBounded.
 func TestOutputIsBounded(t *testing.T) {
 	e := &endless{line: "x"}
 	began := time.Now()

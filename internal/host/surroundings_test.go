@@ -10,6 +10,9 @@ import (
 
 // TestOwnSurroundings checks that this program and its children inherit nothing that a caller has
 // set.
+//
+// Promise (Members): A member's environment has no effect, and the journal has the member's name.
+// With test.TestMember.
 func TestOwnSurroundings(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Dir = t.TempDir()

@@ -136,6 +136,9 @@ func onTerminals(t *testing.T, helper string) (operator *os.File, before *unix.T
 
 // TestNoTyping checks that a command without a terminal cannot type into the operator's terminal,
 // and so into the operator's shell.
+//
+// Promise (What others print and answer): No program in a node types into the operator's terminal.
+// With test.TestSpeech, internal.TestPrograms.
 func TestNoTyping(t *testing.T) {
 	for _, helper := range []string{"without", "with", "fed"} {
 		t.Run(helper, func(t *testing.T) {

@@ -12,6 +12,9 @@ import (
 
 // TestUnprivileged checks that a program that reads untrusted files has no privileges, no network
 // and nothing of its caller.
+//
+// Promise (Files of strangers): Programs that unpack files of strangers (`xz`, `zstd`, `dpkg-deb`)
+// have no privileges. With image.TestDecompressors.
 func TestUnprivileged(t *testing.T) {
 	need.Integration(t)
 	secret := filepath.Join(t.TempDir(), "secret")

@@ -218,6 +218,9 @@ func layoutOf(t *testing.T, layer []byte) (dir string, blob func(text []byte) st
 
 // TestImagesOfStrangers: blobs are compared with their digests. Links and named pipes in the place
 // of a blob are not followed and do not block.
+//
+// Promise (Files of strangers): An image is compared with its digests, and its import takes at most
+// the free disk. With image.TestImportBombs, image.FuzzImport.
 func TestImagesOfStrangers(t *testing.T) {
 	layer := tarred(t, small...)
 	sum := sha256.Sum256(layer)

@@ -35,6 +35,9 @@ else:
 
 // TestBuildsReachMirrorsOnly builds a layer with packages and with steps that look for services of
 // the host: on its loopback, at its other addresses and at an abstract socket.
+//
+// Promise (Networks): A hostile package reaches no service of the host while a layer is built. With
+// image/access.TestOnlyPlaces.
 func TestBuildsReachMirrorsOnly(t *testing.T) {
 	s := realState(t)
 	base := realBase(t, s)

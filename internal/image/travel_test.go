@@ -257,6 +257,9 @@ func TestPassedOn(t *testing.T) {
 
 // TestLiars: a host that sends wrong data is named. The layer comes from the other hosts, or not at
 // all.
+//
+// Promise (Networks): No host gives another a layer without the agreed digest, with a device, with
+// anything outside it, or larger than there is room for; a host that tries is named.
 func TestLiars(t *testing.T) {
 	from, l, content := traveller(t)
 	entries := func(change func(lines []map[string]any) []map[string]any) func([]byte) []byte {

@@ -24,6 +24,9 @@ const hostileArchive = "ORRERY_TEST_HOSTILE"
 
 // TestHostilePackages: a package that is set up while a base is built can reach nothing of the
 // host: no disk, file, process or service, and nothing of the caller.
+//
+// Promise (Files of strangers): A hostile package set up in a base image reaches no disk, file,
+// process or service of the host, and nothing of the caller.
 func TestHostilePackages(t *testing.T) {
 	s := realState(t)
 	if archive := os.Getenv(hostileArchive); archive != "" {
@@ -114,6 +117,9 @@ func dropAfter(t *testing.T, s *Store, base *spec.Layer, archive string) {
 
 // TestSharedPackages: what another build has left in the shared package cache gets into no base.
 // What the packages of a base do while they are set up gets into no other build.
+//
+// Promise (Files of strangers): What builds leave among shared packages gets into no base image,
+// and what packages of a base do gets into no other build.
 func TestSharedPackages(t *testing.T) {
 	s := realState(t)
 	spoil := "for file in /var/cache/apt/archives/*.deb; do echo spoilt >>$file; done\n"

@@ -16,6 +16,9 @@ import (
 
 // TestLongEntry checks that long output of a node neither fills the journal nor makes it
 // unreadable.
+//
+// Promise (What others print and answer): A node's output cannot make the journal unreadable or
+// long; a node that hangs delays no verdict on others. With drift.TestRound.
 func TestLongEntry(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "site", "journal.jsonl")
 	j, err := Open(path)

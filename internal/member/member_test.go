@@ -118,6 +118,9 @@ func TestMayHave(t *testing.T) {
 
 // TestRootsAlone: a site directory is refused if users other than root can write to anything in it
 // or above it.
+//
+// Promise (Members): Members act only on sites that root has brought up, from a directory where
+// only root can write. With member.TestConfigured, test.TestMember.
 func TestRootsAlone(t *testing.T) {
 	dir := t.TempDir() + "/a/site"
 	if err := os.MkdirAll(dir+"/roles/x", 0o755); err != nil {

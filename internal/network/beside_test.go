@@ -34,6 +34,8 @@ table ip filter {
 // the rules that `orrery doctor` prints let the bridges through. Where br_netfilter shows them
 // traffic within a bridge, they drop that, too. The host always reaches its nodes. Orrery does not
 // change their tables, and its own rules still apply.
+//
+// Promise (Networks): The rules hold beside docker and ufw, whose rules stay as they are.
 func TestBesideFirewalls(t *testing.T) {
 	if !sandbox(t) {
 		return

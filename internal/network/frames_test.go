@@ -242,6 +242,9 @@ func TestKindsOfFramesRouted(t *testing.T) {
 
 // TestAdvertisementsAreNotBelieved: the kernel of a node accepts a router advertisement of its
 // neighbour, unless the neighbour's port drops it.
+//
+// Promise (Networks): Nodes believe no router advertisements. With engine/lxc.TestEngine,
+// guest/boot.TestJoin, image/foreign.TestSeedImage, test.TestFrames.
 func TestAdvertisementsAreNotBelieved(t *testing.T) {
 	if !sandbox(t) {
 		return
@@ -292,6 +295,9 @@ func TestAdvertisementsAreNotBelieved(t *testing.T) {
 
 // TestBridgeOfTheHost: on a network on a bridge of the host that takes part in the spanning tree,
 // no node can become the root of the tree, close the port, or send anything forbidden to the wire.
+//
+// Promise (Networks): No node becomes the root of a spanning tree of the host's bridge, or closes a
+// port there.
 func TestBridgeOfTheHost(t *testing.T) {
 	if !sandbox(t) {
 		return

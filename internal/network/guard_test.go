@@ -75,6 +75,9 @@ func arpOf(op byte, mac net.HardwareAddr, address, target string) []byte {
 
 // TestNodesSendAsThemselves: a node sends everything that it should not, to another node and to
 // all.
+//
+// Promise (Networks): A node sends only as itself, on whatever bridge, even during a switch. With
+// network.TestNothingSlipsThroughASwitch, network/ports.TestFrames.
 func TestNodesSendAsThemselves(t *testing.T) {
 	if !sandboxOfRoot(t) {
 		return
@@ -179,6 +182,8 @@ func TestNodesSendAsThemselves(t *testing.T) {
 }
 
 // TestGuardsAreObserved removes the guards of a port, partly and completely.
+//
+// Promise (Networks): Changes to rules or sets that guard ports are detected.
 func TestGuardsAreObserved(t *testing.T) {
 	if !sandbox(t) {
 		return
@@ -396,6 +401,10 @@ func arrived(c *net.UDPConn, b []byte) (n int, at time.Time, err error) {
 // TestNothingSlipsThroughASwitch: the nodes of two releases at the same address send continuously
 // while they change places repeatedly. The gateway receives packets of a release only from the
 // times when it was live.
+//
+// Promise (Networks): At no moment of a switch do packets of nodes that are not live pass; VLAN
+// tags, and forged sources on routed networks, are dropped. With network.TestNodesSendAsThemselves,
+// network.TestAnswersCannotBeForged.
 func TestNothingSlipsThroughASwitch(t *testing.T) {
 	if !sandboxOfRoot(t) {
 		return

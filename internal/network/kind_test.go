@@ -306,6 +306,9 @@ func TestVethPairMadeBefore(t *testing.T) {
 	nothingLeft(t)
 }
 
+// Promise (Networks): A node on a `macvlan` or `exclusive` network reaches no service of the host
+// that way. Its interface is not mistaken for another, whatever the node does to it, and the host
+// gets it back. With test.TestWire.
 func TestPassthrough(t *testing.T) {
 	if !sandbox(t) {
 		return

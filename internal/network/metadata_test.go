@@ -11,6 +11,9 @@ import (
 
 // TestLinkLocalAddresses: a cloud provides metadata at 169.254.169.254, and nodes with nat try to
 // read it.
+//
+// Promise (Networks): A node with `nat` does not reach 169.254.0.0/16 unless its network asks for
+// it.
 func TestLinkLocalAddresses(t *testing.T) {
 	if !sandbox(t) {
 		return

@@ -26,6 +26,11 @@ import (
 // TestPublish: another machine and the host reach a node by a port of the host. The node sees who
 // connects. Nothing else gets in, and nodes cannot use the port. A change of the table by another
 // program shows, and with the network the port goes.
+//
+// Promise (Networks): A published port lets in connections to it only, keeps their source address,
+// and refuses nodes. What a step says of ports is checked; a port of a program of the host or
+// another site is refused. With network.TestPublishedInMemory, network.TestPublishedHostile,
+// network.TestPublishTaken, plan.TestPublishRefused.
 func TestPublish(t *testing.T) {
 	if !sandbox(t) {
 		return

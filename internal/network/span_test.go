@@ -150,6 +150,8 @@ func TestJoinedRefused(t *testing.T) {
 }
 
 // TestJoinedHostile: a forged step is checked before anything is changed.
+//
+// Promise (Networks): What a step says of other hosts is checked before anything is changed.
 func TestJoinedHostile(t *testing.T) {
 	for what, v := range map[string]spec.VXLAN{
 		"no number":        {Local: "10.8.1.1", Peers: "10.8.1.2"},

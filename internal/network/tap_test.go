@@ -70,6 +70,9 @@ func asks(t *testing.T, tap *os.File, from, address string) bool {
 
 // TestTap: the link of a virtual machine is on its bridge, guarded like that of a container, moves
 // with others, and outlives the machine.
+//
+// Promise (Virtual machines): A machine sends only as itself, and nobody else can open its link.
+// With network.TestTapOfRoutedNetwork.
 func TestTap(t *testing.T) {
 	if !sandboxOfRoot(t) {
 		return

@@ -80,6 +80,9 @@ func tracked(t *testing.T) []*netlink.ConntrackFlow {
 }
 
 // TestNodesReachOfTheHostWhatIsOpen: a service listens at all addresses of the host, as sshd does.
+//
+// Promise (Networks): A node reaches only what the host opens to it, and cannot forge answers to
+// the host. With network.TestAnswersCannotBeForged.
 func TestNodesReachOfTheHostWhatIsOpen(t *testing.T) {
 	if !sandbox(t) {
 		return
@@ -177,6 +180,9 @@ func TestAnswersCannotBeForged(t *testing.T) {
 }
 
 // TestConnectionsAreBounded: nodes send as much as they can to all ports, from many addresses.
+//
+// Promise (Networks): No network fills the kernel's connection table; the host's loopback is not
+// tracked. With network.TestLoopbackIsNotTracked.
 func TestConnectionsAreBounded(t *testing.T) {
 	need.Integration(t) // it takes too long for a quick run
 	if !sandbox(t) {

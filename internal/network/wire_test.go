@@ -43,6 +43,9 @@ func (p *place) reachesOverIPv6(t *testing.T) bool {
 
 // TestHostOnItsBridge: on a network that is joined with a bridge where the host has its addresses,
 // a node reaches the same ports of the host as at a gateway.
+//
+// Promise (Networks): With `bridge =`, a node reaches of the host only what it would reach at a
+// gateway, and the host forwards nothing for it.
 func TestHostOnItsBridge(t *testing.T) {
 	if !sandbox(t) {
 		return

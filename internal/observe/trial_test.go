@@ -7,6 +7,10 @@ import (
 
 // TestTrialTime: a trial's time is measured by the monotonic clock. After a reboot it is measured
 // by the calendar, but is never longer than its duration.
+//
+// Promise (Data and time): Setting the host's clock makes a trial neither longer nor shorter; a
+// trial ends even if its watcher was killed. With control/trial.TestClockSet,
+// test.TestTrialForgotten.
 func TestTrialTime(t *testing.T) {
 	noon := time.Date(2026, 7, 30, 12, 0, 0, 0, time.UTC)
 	trial := &Trial{Within: 10 * time.Minute}

@@ -12,6 +12,9 @@ import (
 
 // TestUnknownHost: an unknown host is not treated as empty. No node is made that may be on it, and
 // no node is moved or placed there.
+//
+// Promise (Other hosts): While a host does not answer, nothing is created that it may have. With
+// control.TestSilentHost.
 func TestUnknownHost(t *testing.T) {
 	s, observed := onTwo(t, bare("here", "sv1"), bare("there1", "sv2"), bare("anywhere", ""), bare("to-move-on", "sv2"),
 		bare("brand-new", "sv1"))

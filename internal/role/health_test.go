@@ -41,6 +41,10 @@ func ask(t *testing.T, in host.Runner, url string) error {
 
 // TestNoRedirects: a node that answers with a redirect cannot make the health check connect to the
 // host's loopback or anywhere else.
+//
+// Promise (What others print and answer): A health check reaches only what the node reaches,
+// follows no redirect, and looks up no name that the node chose. With role.TestNoNames,
+// engine/lxc.TestDialNoNames, transport/rpc.TestDial, test.TestSpeech.
 func TestNoRedirects(t *testing.T) {
 	var reached atomic.Int32
 	hosts := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))

@@ -12,6 +12,9 @@ import (
 
 // TestWatch: the configuration fails if a service exits as soon as it has started, and in no other
 // case. The error has its last output.
+//
+// Promise (What others print and answer): What a service printed before it died is shown with
+// control characters visible.
 func TestWatch(t *testing.T) {
 	const runs = "LoadState=loaded\nActiveState=active\nSubState=running\nUnitFileState=enabled\nResult=success\n"
 	for name, c := range map[string]struct {

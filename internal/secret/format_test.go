@@ -95,6 +95,8 @@ func TestFormsOfValues(t *testing.T) {
 
 // TestHostileForms: what a host sends as a key may contain no text besides the key, because programs on nodes of
 // other hosts would read it.
+//
+// Promise (Other hosts): What a host sends as a key or a certificate contains no other text.
 func TestHostileForms(t *testing.T) {
 	stored, err := sshKey("x")
 	if err != nil {

@@ -24,6 +24,9 @@ func unprivileged(t *testing.T) {
 
 // TestFormerStays: a former directory that cannot be restored is not removed, because it is the
 // only copy of the nodes' data.
+//
+// Promise (Data and time): Nothing is removed before its replacement is in place; a host key is on
+// disk before it is used. With host.TestReplace, apply/local.TestHostKey, internal.TestJoins.
 func TestFormerStays(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // so that nobody in particular gets there

@@ -281,6 +281,9 @@ func TestTakeSharers(t *testing.T) {
 
 // TestTakeHostile: a node whose files cannot be copied does not prevent the snapshot of a site. The
 // snapshot lists what is not in it.
+//
+// Promise (Trees that others write): A tree that is too deep or too large is left out of a copy and
+// reported. With volume.TestBeyond, backup.TestDeep.
 func TestTakeHostile(t *testing.T) {
 	_, o := farm(t)
 	deep := filepath.Join(o.Dirs.Volumes("karoo"), "data", "n1")

@@ -17,6 +17,13 @@ func everybody(uint32) bool { return true }
 
 // TestOpenOwned: a file is opened if its whole path belongs to the root of a node. Nothing else is
 // opened, and nothing blocks.
+//
+// Promise (Trees that others write): `cp` opens itself only a regular file that, like all
+// directories above it, has an owner and a group of the node, on a file system that only the host's
+// kernel guards; it follows no link, waits for nothing, and reads at most the first size. The
+// node's `tar` sends all else. With tree.TestOpenOwnedOnDisksOnly, tree.TestOpenOwnedByOthers,
+// tree.TestOpenOwnedExchanged, host/nodecopy.TestSeenHostile, host/nodecopy.TestSeenChanging,
+// host/nodecopy.TestSeenInterrupted.
 func TestOpenOwned(t *testing.T) {
 	dir := t.TempDir()
 	mode := os.FileMode(0o400)

@@ -40,6 +40,9 @@ func must(t *testing.T, err error) {
 	}
 }
 
+// Promise (Trees that others write): Orrery reads, writes and removes nothing outside a tree, and
+// nothing in it blocks Orrery, whatever links, renames, pipes and depths it has. With
+// tree.TestExchange, tree.TestOnlyRegularFiles, tree.TestDeep, tree.FuzzPaths.
 func TestLinksStayInside(t *testing.T) {
 	r, outside := trap(t)
 	for _, name := range []string{"absolute/secret", "relative/secret", "etc/key", "../outside/secret",

@@ -192,6 +192,11 @@ func TestRounds(t *testing.T) {
 
 // TestHostileSender: whatever a host sends stays in the directory, creates no device, and is no
 // more than was announced.
+//
+// Promise (Trees that others write): Data from another host never leaves its tree; a disk from it
+// is a file that no one else has, or is refused; interrupted data never counts as complete. With
+// treesync.TestHostileReceiver, treesync.TestPolicies, engine/vm.TestTakeDisks,
+// apply/local.TestMachineMoves, transport/transfer.TestWhole.
 func TestHostileSender(t *testing.T) {
 	for what, frames := range map[string]func(l *conn) error{
 		"no round":     func(l *conn) error { return l.frame(treeStart, []byte("private")) },

@@ -21,6 +21,9 @@ import (
 
 // TestExchange: a node continuously exchanges a directory with a link to a directory of the host.
 // No file of the host gets into a copy.
+//
+// Promise (Trees that others write): No file of the host gets into a snapshot, quarantine copy,
+// twin or backup, whatever a node does while it is copied. With tree.TestExchange.
 func TestExchange(t *testing.T) {
 	dir := t.TempDir()
 	host, from := filepath.Join(dir, "host"), filepath.Join(dir, "from")
@@ -258,6 +261,9 @@ func TestPipe(t *testing.T) {
 }
 
 // TestDevices: devices are not copied, and this is reported. Whiteouts of overlayfs are copied.
+//
+// Promise (Trees that others write): No device gets into a copy, backup or mirror; those left out
+// are reported. With backup.TestDevices.
 func TestDevices(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root makes devices")
@@ -283,6 +289,9 @@ func TestDevices(t *testing.T) {
 
 // TestFull: if the disk fills up, the copy ends with a clear problem, and nothing of it is left.
 // Some space stays free for the nodes.
+//
+// Promise (Trees that others write): A copy that would fill the disk stops before, leaves nothing
+// behind, and lets the nodes continue.
 func TestFull(t *testing.T) {
 	need.Integration(t)
 	small := t.TempDir()

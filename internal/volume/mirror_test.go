@@ -136,6 +136,8 @@ func TestMirrorExchange(t *testing.T) {
 
 // TestMirrorConfined: a program that follows links, as old versions of rsync(1) did, cannot leave
 // the volume, nor a mirror on this host.
+//
+// Promise (Trees that others write): Mirroring never leaves a volume, nor a mirror on this host.
 func TestMirrorConfined(t *testing.T) {
 	needRoot(t)
 	dir := t.TempDir()

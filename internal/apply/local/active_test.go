@@ -54,6 +54,9 @@ func states(t *testing.T, e *fake.Engine) string {
 }
 
 // TestStillSharers: exactly the nodes that write to a volume are frozen while it is copied.
+//
+// Promise (Trees that others write): A volume of several running nodes is copied while all are
+// paused, or not at all. With apply/local.TestStillUnknown, snapshot.TestTakeSharers.
 func TestStillSharers(t *testing.T) {
 	h, e := sharers(t)
 	guarded := ""

@@ -11,6 +11,9 @@ import (
 
 // TestEnding: a node that does not shut down in time is killed, and the user is told. A node that
 // the user asked to kill is not waited for, and nothing is reported.
+//
+// Promise (Virtual machines): A stop whose time has run out ends the node and cleans up; the user
+// is told that it was killed. With engine/kvm.TestEngine, engine/lxc.TestEngine.
 func TestEnding(t *testing.T) {
 	w := newWorld(t)
 	w.reach(w.up())

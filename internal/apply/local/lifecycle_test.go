@@ -627,6 +627,10 @@ func (w *walls) Change(ctx context.Context, n *spec.Node) error {
 
 // TestPortsAreGuarded: the ports of a node are guarded from before its start until its removal,
 // even while it is stopped.
+//
+// Promise (Networks): A port is guarded from before its node starts until the node is destroyed,
+// even while it is stopped or reboots. With network.TestAdvertisementsAreNotBelieved,
+// network.TestGuardsWait.
 func TestPortsAreGuarded(t *testing.T) {
 	w := newWorld(t)
 	on := &walls{w.host.Backends.Networks, w.below.Engine, t, map[string]bool{}, w.host.Backends.Records}

@@ -19,6 +19,9 @@ import (
 // TestRestartOnFullDisk: a node that could not start again is not stopped, by whatever step. A
 // stopped node starts even if the disk has become full since. A node that is only stopped needs no
 // space.
+//
+// Promise (Data and time): A node that could not start again on a full disk is not stopped to be
+// restarted. With test.TestFullDisk.
 func TestRestartOnFullDisk(t *testing.T) {
 	need.Integration(t)
 	small := t.TempDir()

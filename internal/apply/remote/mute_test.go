@@ -159,6 +159,11 @@ func shorten(t *testing.T, answer, stop, notice time.Duration) {
 const timeout = 20 * time.Second // on a busy machine
 
 // TestEndsWithContext: every call ends soon after its context, whatever the host has sent before.
+//
+// Promise (Other hosts): A host that never answers holds no command: calls end with their context,
+// the user is told which host it is, and a second Ctrl-C ends the program. With
+// apply/remote.TestAnswersInTime, apply/remote.TestHalfCalls, apply/remote.TestNoGreeting,
+// cli.TestSecondInterrupt.
 func TestEndsWithContext(t *testing.T) {
 	shorten(t, time.Hour, 200*time.Millisecond, time.Hour)
 	drip := func(_ string, with *rpc.ServerStream) {

@@ -315,6 +315,9 @@ func same[T any](t *testing.T, far, near T) {
 
 // TestLock: the helper holds the lock, and another caller is told who has it. The lock is released
 // when the connection ends.
+//
+// Promise (Other hosts): The site's lock on another host ends with the connection, and so does
+// everything in progress. With apply/remote.TestStops, test.TestFleet.
 func TestLock(t *testing.T) {
 	p := newPair(t)
 	letGo, err := p.far.Runs.Lock(t.Context(), host.Holder{Who: "ada", Command: "orrery up"})
@@ -620,6 +623,14 @@ func (m *curiousMachine) Host(_, key string, secrets apply.Secrets) apply.Host {
 
 // TestSecrets: the helper requests a secret once, when a step needs it, and knows which values must
 // not be displayed. It gets nothing that the step does not need, and nothing without a step.
+//
+// Promise (Other hosts): A host is given no secret that its nodes do not need; what it says of
+// secrets, snapshots and its journal is bounded, allow-listed and shown without control characters.
+// With control.TestForgedRole, apply/remote.TestHostileSecret, apply/remote.TestHostileSnapshots,
+// apply/remote.TestHostileJournal, control.TestSecretOfStranger.
+//
+// Promise (Other hosts): A host gets a secret only while a step is done there, or at a rotation for
+// its nodes, and its logs do not show it. With control.TestRotate.
 func TestSecrets(t *testing.T) {
 	p := newPair(t)
 	m := &curiousMachine{machine{dir: p.machine.dir, hosts: map[string]*memory.Host{}}}

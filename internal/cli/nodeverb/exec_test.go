@@ -59,6 +59,11 @@ func (paper) Printed() ([]byte, error) { return []byte("\x1b[1mKernel panic\r\n"
 
 // TestConsoleOnScreen: a terminal gets earlier output of a console in printable form unless the user
 // wants it raw, and a pipe as it is.
+//
+// Promise (What others print and answer): Earlier output of a machine's console is text, except
+// with `--raw`; a session's output ends, and its terminal settings are undone, when the user
+// leaves; one user at a time has it. With host.TestConsole, host.TestConsoleEnds,
+// cli/screen.TestConsole, engine/kvm.TestSerial, engine/xen.TestConsole.
 func TestConsoleOnScreen(t *testing.T) {
 	at := &nodes.Console{Console: paper{}, Node: "db"}
 	print := func(out io.Writer) { _ = printLast(out, at, 10) }

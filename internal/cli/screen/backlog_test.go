@@ -79,6 +79,9 @@ func TestReaderIsAwaited(t *testing.T) {
 
 // TestNobodyReads: while a lock is held, all writes together wait for a short time, and stored
 // output is limited. A later reader is told how much is missing.
+//
+// Promise (Members): While a member's call holds a lock, its writes together wait one second at
+// most, and 1 MiB is kept. With cli/screen.TestReaderIsAwaited, test.TestHoldUp.
 func TestNobodyReads(t *testing.T) {
 	p := newPair(t)
 	p.locked.Store(true)

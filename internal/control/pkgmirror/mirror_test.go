@@ -303,6 +303,9 @@ func TestHold(t *testing.T) {
 
 // TestIncomingOfStrangers: programs of packages run in the directory for downloads. Links that they
 // leave in place of files are not followed.
+//
+// Promise (Files of strangers): From what a package leaves where a mirror is pulled to, only
+// regular files are taken.
 func TestIncomingOfStrangers(t *testing.T) {
 	outside := t.TempDir()
 	mine, wheel := filepath.Join(outside, "mine"), "six-1.16.0-py2.py3-none-any.whl"

@@ -85,6 +85,10 @@ func fetchInto(t *testing.T, dir, url, commit string) (Fetched, error) {
 
 // TestFetch: a site uses the roles of a fetched commit, with the exact content of their files. Links,
 // submodules, filters and attributes have no effect. Before the fetch, the site file has a mistake.
+//
+// Promise (Files of strangers): Of a git repository with roles, only the content of regular files
+// has an effect, and git runs as the owner of the site directory. With
+// control/rolefetch.TestFetchRefuses, control/rolefetch.TestFetchAsOwner.
 func TestFetch(t *testing.T) {
 	url, first, second := repository(t)
 	dir := t.TempDir()

@@ -90,6 +90,9 @@ const asBackend = "ORRERY_TEST_BACKEND"
 
 // TestBackend: what Xen's toolstack starts is root of the node's ids and unprivileged on the host.
 // It cannot leave its sandbox, and sees there the shared root and libraries.
+//
+// Promise (Virtual machines): The QEMU of a guest of Xen is nobody on the host, and sees of its
+// files only what it shares with the guest. With engine/confine.TestListening.
 func TestBackend(t *testing.T) {
 	if text := os.Getenv(asBackend); text != "" {
 		var b Backend

@@ -123,6 +123,9 @@ func wantNoCore(t *testing.T, pid int) {
 
 // TestQEMUInACell: QEMU runs with a user id of its own and without privileges. It sees only what
 // the sandbox shows, and has open only what it received.
+//
+// Promise (Virtual machines): QEMU has no privilege, sees only files that it is shown, and has open
+// only what it is given.
 func TestQEMUInACell(t *testing.T) {
 	need.Integration(t)
 	qemu := need.Program(t, "qemu-system-x86_64")
@@ -206,6 +209,8 @@ func TestQEMUInACell(t *testing.T) {
 
 // TestShare: virtiofsd runs as root of a node's ids, unprivileged on the host. The files that it
 // creates belong to root on disk.
+//
+// Promise (Virtual machines): virtiofsd is nobody on the host, and sees only the root of its guest.
 func TestShare(t *testing.T) {
 	need.Integration(t)
 	dir, in := t.TempDir(), cgroup.OfNode("it-confine", 2)

@@ -16,6 +16,9 @@ import (
 
 // TestTapInACell: a program that has received a tap cannot make it persistent, give it to others,
 // or change the host's end.
+//
+// Promise (Virtual machines): A guest that took over QEMU cannot keep its link on the host, give it
+// away, rename it or change its address. With host/seccomp.TestHostsEnd.
 func TestTapInACell(t *testing.T) {
 	need.Integration(t)
 	program := need.Attack(t)

@@ -13,6 +13,9 @@ import (
 
 // TestStartHalted: Start does not wait for the guest of a machine that has stopped because its host
 // has no room or its kernel has panicked. The problem names that cause, and only its cure.
+//
+// Promise (Virtual machines): Starting a machine that is paused for lack of disk space does not
+// wait, and `orrery start` resumes it. With engine/kvm.TestDisks, plan.TestStarved.
 func TestStartHalted(t *testing.T) {
 	var state atomic.Value
 	m := machine{Machine: vm.Machine{Run: t.TempDir()}}

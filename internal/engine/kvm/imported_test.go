@@ -81,6 +81,11 @@ func bootable() []byte {
 
 // TestDiskWithoutGuest: a machine with an unknown system boots its disk and can be frozen. It is
 // switched off although it ignores its power button, and can be replaced and restored.
+//
+// Promise (What others print and answer): QEMU listens at no port for a screen. The viewer's socket
+// lets in its caller and root, and is gone with the command. A picture has only pixels, read within
+// limits. With control/nodes.TestListenForCaller, engine/kvm.TestPicture,
+// engine/kvm.TestPictureLies.
 func TestDiskWithoutGuest(t *testing.T) {
 	e, node := disks(t, bootable())
 	n, other := node("one", 1), node("two", 2)

@@ -20,6 +20,9 @@ import (
 // TestBounds: a machine with memory of one NUMA node runs on the processors of that node, unless it
 // is pinned. Its memory limit exceeds the guest's memory, with room for virtiofsd's files. Two
 // machines have twice as much.
+//
+// Promise (Virtual machines): QEMU and virtiofsd have bounded memory, threads, open files and
+// devices, whatever the guest does. With engine/kvm.TestMishaps, host/cgroup.TestAllowDevices.
 func TestBounds(t *testing.T) {
 	nodes := numa.Nodes(numa.Sys)
 	if len(nodes) == 0 {

@@ -86,6 +86,9 @@ func (g ground) says(t *testing.T, ref engine.Ref, args ...string) string {
 
 // TestRenew: a machine continues in another QEMU with its processes, connections, volumes and
 // console record. If the run that moves it is killed, the machine continues in one of the two.
+//
+// Promise (Virtual machines): Only root reads the memory of a machine in a snapshot, and a machine
+// continues from it once.
 func TestRenew(t *testing.T) {
 	need.NewQEMU(t)
 	t.Run("shared root", func(t *testing.T) { renews(t, site.VM{}, "/root/data") })

@@ -13,6 +13,10 @@ import (
 
 // TestFrozenByItself: the node can be stopped and destroyed quickly, whatever its root has frozen
 // inside.
+//
+// Promise (What nodes may do to the host): A node that freezes its processes does not keep `stop`,
+// `restart` or `down` from ending; one whose init ends at once has not started. With
+// engine/lxc.TestDiesAtOnce, host/cgroup.TestKillFrozenInside, host/cgroup.TestKillDeepInside.
 func TestFrozenByItself(t *testing.T) {
 	g := newGround(t)
 	r := remountOf(t, g, g.Node("ice", 146))

@@ -41,6 +41,12 @@ func squat(t *testing.T, attack, name string) {
 // TestMonitorsNameTaken: a node starts, runs commands and stops while an unprivileged user of the
 // host has bound the name of LXC's monitor socket. The monitor uses no name in the host's network
 // namespace.
+//
+// Promise (What nodes may do to the host): A command enters a node and nothing else, whoever
+// answers on the host; values of `[env]` are on no command line. With host/enter.TestHold.
+//
+// Promise (Other users of the host): They cannot answer in the place of LXC's monitor or a build,
+// or keep one from starting. With image.TestScratchNameTaken.
 func TestMonitorsNameTaken(t *testing.T) {
 	g := newGround(t)
 	n := g.Node("squatted", 146)
@@ -64,6 +70,9 @@ func TestMonitorsNameTaken(t *testing.T) {
 
 // TestSystemCalls: no node can create an AF_VSOCK socket by any system call, not even a privileged
 // one. System calls that the node's spec allows work.
+//
+// Promise (What nodes may do to the host): No node has an AF_VSOCK socket, by whatever call, unless
+// it asks for `io_uring` or `socketcall`. With host/seccomp.TestFilter, host/seccomp.TestPolicy.
 func TestSystemCalls(t *testing.T) {
 	g := newGround(t)
 	attack := need.Attack(t)

@@ -73,6 +73,9 @@ func must(t *testing.T, err error) {
 
 // TestPersonalise: the files that identify a node are written into its own tree, whatever links are
 // there.
+//
+// Promise (Trees that others write): Identity and rendered files of a node go into its own tree, as
+// its own root. With engine/nodedir.TestChangeWritesInsideTheNode, image.TestAccountInHostileTree.
 func TestPersonalise(t *testing.T) {
 	need.SameIDs(t)
 	e := withKeys(t, "s", "a")

@@ -8,6 +8,9 @@ import (
 
 // TestSlotsOfTwoStateDirectories: nodes of the same site and number in two state directories do not
 // share user ids.
+//
+// Promise (Other users of the host): Nodes of different state directories share no user ids; a site
+// belongs to one state directory. With host.TestClaim, test.TestTwoStateDirectories.
 func TestSlotsOfTwoStateDirectories(t *testing.T) {
 	usual, other := nodesIn(t.TempDir()), nodesIn(t.TempDir())
 	slots := usual.Slots

@@ -118,6 +118,9 @@ func TestConfigOfDisks(t *testing.T) {
 
 // TestConfigRefuses: paths that the toolstack would misread, and lines that it would cut off, are
 // refused before it is run.
+//
+// Promise (Virtual machines): No path or word of a site file becomes another setting of a guest of
+// Xen.
 func TestConfigRefuses(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(n *spec.Node, d *domain)

@@ -46,6 +46,9 @@ func TestRememberWhat(t *testing.T) {
 
 // TestRecall: a state is used once, and only if it is of the very domain; a state that was not
 // wanted after all, or has been used by a run that was killed, never.
+//
+// Promise (Virtual machines): The memory of a guest of Xen continues only as that guest, and once.
+// With host/xl.TestSaved.
 func TestRecall(t *testing.T) {
 	e, m, _ := ground(t, "")
 	must(t, e.ResumeFrom(m.Ref, aState(t, m.domain())))

@@ -55,6 +55,11 @@ func block(key, text string) string {
 
 // TestOptIn: the file stays as it is until the administrator wants names, then it has those of all
 // sites, and without them it is as before.
+//
+// Promise (Networks): `/etc/hosts` changes only if the administrator wants it, and only between the
+// marked lines; links are refused; twins have no names there. With
+// host/hostsfile.TestLinesOfOthers, host/hostsfile.TestRefused, host/hostsfile.TestOtherEditor,
+// plan.TestHostNamesOfTwins.
 func TestOptIn(t *testing.T) {
 	f, ctx := room(t), t.Context()
 	must(t, f.Set(ctx, "a", []byte(a)))

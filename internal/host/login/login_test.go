@@ -201,6 +201,9 @@ func TestAtOnce(t *testing.T) {
 }
 
 // TestWho checks that a wrong machine and a machine that rejects the key are both detected.
+//
+// Promise (Virtual machines): The SSH server of a guest must have its host key, can run nothing
+// here, and takes bounded memory. With host/login.TestLies.
 func TestWho(t *testing.T) {
 	d := server(t)
 	other := d

@@ -106,6 +106,10 @@ func mustDo(t *testing.T, err error) {
 
 // TestHostileTar checks that a node's tar can write nothing outside the destination, and that
 // nothing of an invalid stream is kept.
+//
+// Promise (Trees that others write): `cp` makes only files, directories and links on the host,
+// below the destination, owned by the caller. With host/nodecopy.TestLinksAtTheDestination,
+// host/nodecopy.TestOnlyFiles, host/nodecopy.FuzzCargo.
 func TestHostileTar(t *testing.T) {
 	link := func(name, to string) tar.Header {
 		return tar.Header{Name: name, Linkname: to, Typeflag: tar.TypeSymlink}

@@ -95,6 +95,9 @@ func answered(t *testing.T, l *Conn) string {
 
 // TestDial checks that the program is sent to a host once, and started there with its arguments.
 // Output of the login before that is ignored.
+//
+// Promise (Other hosts): The program started on another host is what was sent, in a directory to
+// which only root may write. With host/reach.TestRefused.
 func TestDial(t *testing.T) {
 	b := newBench(t)
 	b.program("ssh", `for a; do last=$a; done; echo "$@" > `+b.bin+
@@ -267,6 +270,9 @@ func TestShared(t *testing.T) {
 }
 
 // TestLoginKey checks that the key changes with everything that determines where a login leads.
+//
+// Promise (Other hosts): A kept connection leads where a new one would. With
+// host/reach.TestLoginShared.
 func TestLoginKey(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
@@ -293,6 +299,8 @@ func TestLoginKey(t *testing.T) {
 
 // TestKeep checks that the keep time is in seconds. A user other than root needs a private
 // directory.
+//
+// Promise (Other hosts): Only the user who has logged in uses a kept connection.
 func TestKeep(t *testing.T) {
 	for text, want := range map[string]time.Duration{"": time.Minute, "0": 0, "5": 5 * time.Second, "3600": time.Hour,
 		"90s": 90 * time.Second} {
@@ -462,6 +470,8 @@ func TestSSH(t *testing.T) {
 }
 
 // TestSSHRefuses checks that the error messages of the system's ssh are recognised.
+//
+// Promise (Other hosts): A host whose SSH key is unknown or has changed gets nothing.
 func TestSSHRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		when func(b *bench, dir string)

@@ -59,6 +59,9 @@ func dies(t *testing.T, b *bench) {
 
 // TestWordsOfAHost checks that a diagnosis comes from messages of ssh, and not from a banner or
 // other output of the host.
+//
+// Promise (Other hosts): What a host prints does not decide the advice that a user gets about keys
+// or login.
 func TestWordsOfAHost(t *testing.T) {
 	t.Run("banner, and a program that dies", func(t *testing.T) {
 		b, _ := sshdWith(t, "Banner DIR/lying\n")

@@ -33,6 +33,11 @@ func (b *Bus) list(t *testing.T) string {
 
 // TestLend: a node's function has its address, its VLAN and no rights. After the node has ended, all
 // is as before, and after the network, too.
+//
+// Promise (Networks): A virtual function has the address and the VLAN of its node, spoof check and
+// no trust, or the node does not start. Functions that others use stay as they are, and no failure
+// leaves one half set. With host/sriov.TestForeign, host/sriov.TestFails,
+// engine/lxc.TestVirtualFunction.
 func TestLend(t *testing.T) {
 	b, m := newMachine(t)
 	m.add(card, "p0", 4)

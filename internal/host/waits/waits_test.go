@@ -13,6 +13,11 @@ import (
 
 // TestFor checks that a short wait is not reported, and that a long one is reported after a second,
 // repeatedly, and at its end.
+//
+// Promise (Other users of the host): A wait for a lock names the holder after one second, and ends
+// with its context; no lock is held while a user is asked. With host/waits.TestForEnds,
+// host/holders.TestOf, apply/remote.TestWaits, internal.TestWaits, internal.TestLocks,
+// control.TestThinking.
 func TestFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string

@@ -62,6 +62,10 @@ func set(change func(*header)) func(*header, image) image {
 }
 
 // TestInspect: which images are accepted, and which are not, with the remedy.
+//
+// Promise (Virtual machines): No disk image makes Orrery or QEMU read a file of the host that it
+// names, at its import or after a guest wrote to it. With image/foreign.FuzzInspect,
+// image.TestDisksOfStrangers, engine/disk.TestRefused, engine/kvm.TestDamagedDisk.
 func TestInspect(t *testing.T) {
 	sector := make([]byte, 1024)
 	for _, try := range []struct {
@@ -171,6 +175,10 @@ func over(t testing.TB, format string, change func(image)) []byte {
 
 // TestOver: an image whose header QEMU reads names the backing file that CreateOverlay has set, with its
 // format, and nothing else.
+//
+// Promise (Virtual machines): What a guest of Xen made of its disks names no file of the host to
+// its QEMU. With engine/confine.TestOpening, engine/confine.TestBackend,
+// engine/xen.TestAddDisksLooks, engine/xen.TestCover, engine/xen.TestEngine.
 func TestOver(t *testing.T) {
 	for _, try := range []struct {
 		what    string

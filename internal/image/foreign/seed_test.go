@@ -105,6 +105,8 @@ func TestSeedImage(t *testing.T) {
 }
 
 // TestNoSecret: after the first login, the seed contains no private key.
+//
+// Promise (Virtual machines): Once a guest has its SSH host keys, its seed has them no more.
 func TestNoSecret(t *testing.T) {
 	s := some()
 	s.Private = nil

@@ -22,6 +22,9 @@ func must(t *testing.T, err error) {
 // TestInside: binds in the root of a node are mounted, in directories that belong to the node's
 // root, even one inside another. Where the node has created a link or a file, wherever it leads,
 // nothing is mounted or created.
+//
+// Promise (Virtual machines): No link in a guest's root leads a volume or disk elsewhere. With
+// tree.TestMakeDown, engine/disk.TestMakeWhereLinksAre.
 func TestInside(t *testing.T) {
 	need.Integration(t)
 	const first = 1_900_065_536

@@ -34,6 +34,9 @@ func TestNamespaceOwner(t *testing.T) {
 
 // TestNamespaceLimits: the limits on namespaces hold for everything root of a container does, and
 // root cannot change them.
+//
+// Promise (What nodes may do to the host): A node has at most 256 network namespaces, 1,000 of each
+// other kind and, with cgroup v2, 1,000 control groups. With host/cgroup.TestGroupsBelow.
 func TestNamespaceLimits(t *testing.T) {
 	need.Integration(t)
 	ids := IDs{1900065536, 65536}

@@ -51,6 +51,10 @@ func hookOf(name, script string) site.Hook {
 
 // TestCommand checks that a program gets the event as its input and nothing of this process's
 // environment, and that its result is in the journal.
+//
+// Promise (Hooks): A hook gets the event but nothing of root's environment, ends when its time is
+// up, and no command waits for it. With journal/hook.TestUser, journal/hook.TestTime,
+// test.TestTrial.
 func TestCommand(t *testing.T) {
 	t.Setenv("SECRET_OF_ROOT", "x")
 	dir := t.TempDir()
@@ -112,6 +116,9 @@ func TestTime(t *testing.T) {
 
 // TestWebhook checks that only the hook's URL gets a request, and that the journal does not contain
 // it.
+//
+// Promise (Hooks): A webhook posts only to the address in the site file, and the journal does not
+// name it.
 func TestWebhook(t *testing.T) {
 	var got string
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { got += "elsewhere" }))
@@ -147,6 +154,8 @@ func TestWebhook(t *testing.T) {
 }
 
 // TestPost checks that twins store no events, and that the number of waiting events is limited.
+//
+// Promise (Hooks): Twins run no hooks and have no schedules. With site/twin.TestNoHooks.
 func TestPost(t *testing.T) {
 	dirs := host.Dirs{State: t.TempDir()}
 	s := &site.Site{Name: "karoo", Twin: "dev", Hooks: []site.Hook{hookOf("x", "true")}}

@@ -129,6 +129,10 @@ func FuzzBundle(f *testing.F) {
 
 // TestStrangersBundle: whatever an untrusted person puts in the place of a bundle's files, the
 // result is a clear error at once, and nothing outside the bundle is read.
+//
+// Promise (Files of strangers): `lab report`, `check`, `compare` and `ls` of a stranger's bundle
+// read nothing outside it, do not hang, and show its words as text, without links, scripts and
+// formulas. With lab/report.TestLinksInMarkdown, lab/report.FuzzBundle.
 func TestStrangersBundle(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("{\"round\":1,\"error\":\"of the host\"}\n"), 0o600); err != nil {

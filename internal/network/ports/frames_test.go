@@ -156,6 +156,11 @@ func expect(t *testing.T, kinds []frames.Kind, allowed func(frames.Kind) bool) {
 var unbridged = []string{"lldp", "eapol"}
 
 // TestFrames: a node sends a frame of each kind.
+//
+// Promise (Networks): A node sends only what an ordinary host sends and the site file declares, as
+// a machine, in quarantine, in twins, over hosts and on wires, too. With
+// network/ports.TestFramesDeclared, network.TestKindsOfFrames, network.TestKindsOfFramesOfMachines,
+// network.TestKindsOfFramesRouted, test.TestFrames.
 func TestFrames(t *testing.T) {
 	if !bridged(t) {
 		return

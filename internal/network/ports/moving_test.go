@@ -100,6 +100,9 @@ func withMoving(all ...string) Node {
 }
 
 // TestMoving: the kernel does the same, and closes the port for the address when the advertisements end.
+//
+// Promise (Networks): The address of a service passes only from the nodes of the service, and only
+// while the node says that it holds it. With network/ports.TestMovingInMemory, test.TestService.
 func TestMoving(t *testing.T) {
 	if !bridged(t) {
 		return

@@ -70,6 +70,10 @@ func (w *world) wantQuiet() {
 
 // TestStageAgain: however the site directory changes while a release is staged and switched to in
 // parts, live nodes follow the copy from which they were staged, and up leaves them alone.
+//
+// Promise (Files of strangers): Live nodes of a release follow the copy that they were staged from,
+// into which no link out of the site directory gets. With site/sitefile.TestKeep,
+// test.TestReleaseCopy.
 func TestStageAgain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)

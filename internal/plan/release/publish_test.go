@@ -17,6 +17,9 @@ import (
 // TestPublishMoves: a port that both releases declare leads to an address, which moves with the
 // links, and needs no step. Others change in one step after the links have moved, and go back with
 // them.
+//
+// Promise (Networks): Published ports of a release lead to its nodes only while it is live; twins
+// publish none. With plan/release.TestSwitchReaches, site/twin.TestPublishNothing.
 func TestPublishMoves(t *testing.T) {
 	port := func(text string) []site.Publish {
 		p, err := site.ParsePublish(text)

@@ -15,6 +15,9 @@ import (
 
 // TestGenerations: the hosts must agree on the generation of a secret, unless it is rotated. What one of
 // them claims decides neither the next generation nor whether there can be one.
+//
+// Promise (Other hosts): A host that reports a false generation of a secret decides neither its
+// value nor its next generation. With control.TestRotateInterrupted.
 func TestGenerations(t *testing.T) {
 	host := func(name string, generation int) observe.Host {
 		h := observe.Host{Name: name}

@@ -162,6 +162,9 @@ func TestSecrets(t *testing.T) {
 
 // TestReaders: a template gets a secret only if its role is among the readers, even if it lists the secret, and
 // only the parts that the format has. A plan contains the names of parts and not the parts.
+//
+// Promise (Other hosts): A template of a role that is not among the readers of a secret is not
+// rendered. With site/sitefile.TestReaders.
 func TestReaders(t *testing.T) {
 	s := observatory()
 	s.Secrets = []site.Secret{{Name: "db_password", Readers: []string{"portal", "db"}},

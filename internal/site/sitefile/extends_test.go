@@ -199,6 +199,9 @@ func TestExtendsPlaces(t *testing.T) {
 }
 
 // TestExtendsBounds: the number of site files that extend one another is limited, and all belong to one user.
+//
+// Promise (Files of strangers): A site file extends only those of the same user, and a limited
+// number.
 func TestExtendsBounds(t *testing.T) {
 	files := map[string]string{"0/site.toml": "site.name = \"s0\"\nimage.debian.suite = \"bookworm\"\nnode.one.id = 1\n"}
 	for i := 1; i <= maxBases+1; i++ {

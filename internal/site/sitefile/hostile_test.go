@@ -21,6 +21,10 @@ const shadow = "root:$6$salt$hash:19000:0:99999:7:::\n"
 
 // TestHostile: whatever a stranger's site directory contains, nothing outside of it is read, and
 // reading it ends with a mistake.
+//
+// Promise (Files of strangers): A site directory cannot make Orrery read or quote anything outside
+// it; reading it and filling its templates takes bounded memory. With site/sitefile.TestBombs,
+// site/render.TestTemplatesEnd, cli.TestBound, site/sitefile.FuzzLoad, site/sitefile.FuzzRole.
 func TestHostile(t *testing.T) {
 	const head = "site.name = \"x\"\nimage.debian.suite = \"bookworm\"\n"
 	const node = "node.one = { id = 1, roles = [\"x\"], requirements = \"pins.txt\" }\n"

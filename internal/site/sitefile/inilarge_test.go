@@ -32,6 +32,9 @@ var largeDatabases = map[string]func(i int) string{
 
 // TestImportIsLinear: eight times as many sections take about eight times as long, whatever they
 // have in common. A quadratic import would take 64 times as long.
+//
+// Promise (Files of strangers): A host database costs time in proportion to its size, within
+// limits. With site/sitefile.TestImportIsBounded.
 func TestImportIsLinear(t *testing.T) {
 	const few, many, maxRatio = 2500, 20_000, 24
 	for name, section := range largeDatabases {

@@ -64,6 +64,9 @@ func TestLock(t *testing.T) {
 }
 
 // TestLockMistakes: an invalid file is rejected, and so is a write through a link.
+//
+// Promise (Other hosts): `releases.lock` is never written through a link, and a release is staged
+// only where it can be written. With control.TestLockUnwritable.
 func TestLockMistakes(t *testing.T) {
 	good := "sha256:" + strings.Repeat("0", 64)
 	for text, says := range map[string]string{

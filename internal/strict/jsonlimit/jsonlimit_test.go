@@ -54,6 +54,10 @@ type link struct {
 
 // TestHostile: whatever part of a type a text repeats, decoding it uses no more memory than its
 // length allows.
+//
+// Promise (Other hosts): Answers of hosts, guests, QEMU and programs in nodes take memory bounded
+// by their length, whatever they describe. With strict/jsonlimit.TestDepth,
+// apply/remote.TestCostlyAnswers, apply/remote.TestCostlyHost, internal.TestDecodes.
 func TestHostile(t *testing.T) {
 	const size = 1 << 20
 	refused := 0

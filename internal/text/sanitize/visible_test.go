@@ -31,6 +31,10 @@ func TestText(t *testing.T) {
 }
 
 // TestWriter: the result does not depend on how a text is split into writes.
+//
+// Promise (What others print and answer): What a node, file or archive prints or names reaches a
+// terminal as text, except in `shell`, at a `console` and with `--raw`. With
+// text/sanitize.FuzzText, cli.TestErrorsOnScreen, cli/nodeverb.TestExecOnScreen.
 func TestWriter(t *testing.T) {
 	const text = "世界\x1b[0m🙂\xe4\xb8 \xff\u202e\u009bx\xf0\x9f"
 	for size := 1; size <= len(text); size++ {

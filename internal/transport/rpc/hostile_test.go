@@ -105,6 +105,9 @@ func fails(t *testing.T, name string, c *Client, want string) {
 }
 
 // TestSilent: every call to a server that does not answer ends with its context.
+//
+// Promise (What others print and answer): An agent that is silent or disconnects delays no caller
+// beyond the caller's timeout. With transport/rpc.TestHalfClosed.
 func TestSilent(t *testing.T) {
 	near, _ := pair(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
@@ -261,6 +264,10 @@ func allocated() uint64 {
 
 // TestForward: a server may not open streams, ask for signs of life, or send more than the window
 // allows. Each of these would take memory at the client, or demand an answer.
+//
+// Promise (What others print and answer): The agent of a virtual machine only answers what the host
+// asks, in bounded memory. With transport/rpc.TestLiar, transport/rpc.TestLies,
+// transport/rpc.TestFlood, transport/rpc.TestNoise, transport/rpc.TestRandomAnswers.
 func TestForward(t *testing.T) {
 	header := func(kind byte, flags uint16, stream, length uint32) []byte {
 		b := binary.BigEndian.AppendUint16([]byte{0, kind}, flags)

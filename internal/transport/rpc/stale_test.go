@@ -24,6 +24,10 @@ func (kept) Close() error { return nil }
 // TestKilledInTheMiddle: a client is killed in the middle of a record. The next one comes so soon
 // that the machine does not see that the first has gone. The calls of the first end, and nothing
 // that the second sends is taken for a part of them.
+//
+// Promise (What others print and answer): If a client of an agent is killed, its calls end, and a
+// file sent in part never counts as complete. With transport/rpc.TestPutInterrupted,
+// transport/rpc.TestClientGoes, guest/agent.TestClientGoes, guest/agent.TestClients.
 func TestKilledInTheMiddle(t *testing.T) {
 	for _, missing := range []int{1, markBytes, markBytes + 1, 1000, 13000} {
 		// bytes missing at the end of the last record

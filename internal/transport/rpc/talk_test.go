@@ -135,6 +135,9 @@ func TestAt(t *testing.T) {
 
 // TestDemand: a client gives up a server that stalls without closing the connection, and running
 // calls get that error. It does not give up a server that answers.
+//
+// Promise (Other hosts): A stalled connection is closed, and its callers are told why. With
+// test.TestFleet.
 func TestDemand(t *testing.T) {
 	_, c, _ := converse(t, "echo")
 	c.SetKeepAlive(time.Millisecond, limit)

@@ -108,6 +108,10 @@ func (s *tapped) Read(p []byte) (int, error) {
 
 // TestStrangers: each end accepts only the holder of the pinned key, whatever other keys a
 // stranger has. Many strangers do not keep the right peer out.
+//
+// Promise (Networks): Data between hosts is exchanged only with the one agreed peer; a relay cannot
+// read it; a host directs others to no address but its own. With transport/transfer.TestRelayed,
+// transport/transfer.TestCards.
 func TestStrangers(t *testing.T) {
 	giver, taker, stranger := open(t, here), open(t, netip.Addr{}), open(t, here)
 	given := give(t.Context(), giver, taker.Info(), "secret")

@@ -92,6 +92,9 @@ func TestLastWords(t *testing.T) {
 
 // TestPanic: the text about a panic begins with its cause, is limited, and has no control
 // characters.
+//
+// Promise (What others print and answer): A panic of a guest's kernel is shown bounded, without
+// control characters. With cli/table.TestMishap.
 func TestPanic(t *testing.T) {
 	told := PanicCause([]byte("booting\r\n[ 1.2] Kernel panic - not syncing: no\x1b[2J root\r\n" +
 		strings.Repeat("trace\r\n", 300)))

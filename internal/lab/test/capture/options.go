@@ -7,23 +7,35 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// options are the keys of the test in an experiment.
+// options are the keys of the test in an experiment. docs/lab.md has the comments of the fields.
 type options struct {
-	// orrery, or spead2 for spead2's own programs, which must exist in the places
-	Program string        `toml:"program"`
-	Heap    test.Bytes    `toml:"heap"`    // data bytes of a heap
-	Packet  test.Bytes    `toml:"packet"`  // largest packet, including its SPEAD header
-	Sockets int           `toml:"sockets"` // number of streams, each with its own port
-	Buffer  test.Bytes    `toml:"buffer"`  // size for each socket of the receiver
-	Port    int           `toml:"port"`    // of the first copy; other copies use the following ports
-	GSO     bool          `toml:"gso"`     // the sender passes many packets to the kernel in one call
-	Trial   time.Duration `toml:"trial"`   // duration of each trial
-	Trials  int           `toml:"trials"`  // trials per rate
-	// how many of those may lose packets at a rate that counts as lossless
-	Lossy     int       `toml:"lossy"`
-	Precision float64   `toml:"precision"` // relative precision of the rate: 0.01 is 1 %
-	Most      test.Rate `toml:"most"`      // highest rate to try, or 0 for no limit
-	Paper     bool      `toml:"paper"`     // also measure the paper's own figure
+	// Default `"orrery"`: or `"spead2"`, if the image has it
+	Program string `toml:"program"`
+	// Default `"256KiB"`: data in a heap
+	Heap test.Bytes `toml:"heap"`
+	// Default `1472`: largest packet in bytes, with its header
+	Packet test.Bytes `toml:"packet"`
+	// Default `1`: streams at once, each to its own port
+	Sockets int `toml:"sockets"`
+	// Default `"16MiB"`: of each receiving socket; if a place allows less (`net.core.rmem_max`), the
+	// smallest in all
+	Buffer test.Bytes `toml:"buffer"`
+	// Default `7148`: of the first copy; further ones follow
+	Port int `toml:"port"`
+	// Default `true`: the sender passes many packets to the kernel at once
+	GSO bool `toml:"gso"`
+	// Default `"1s"`: length of a trial
+	Trial time.Duration `toml:"trial"`
+	// Default `9`: at each rate
+	Trials int `toml:"trials"`
+	// Default `2`: how many of those may lose packets at a lossless rate
+	Lossy int `toml:"lossy"`
+	// Default `0.01`: of the rate: 1 %
+	Precision float64 `toml:"precision"`
+	// Default `0`: highest rate, such as `"10Gbit/s"`; 0: no limit
+	Most test.Rate `toml:"most"`
+	// Default `true`: also find the paper's figure
+	Paper bool `toml:"paper"`
 }
 
 // The values of Program.

@@ -12,21 +12,31 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// options are the keys of the test in an experiment.
+// options are the keys of the test in an experiment. docs/lab.md has the comments of the fields.
 type options struct {
-	Command  any      `toml:"command"`  // a list of words, or a script for sh -c
-	Packages []string `toml:"packages"` // Debian packages that the command needs
-	Figures  []figure `toml:"figures"`
-	Seconds  float64  `toml:"seconds"` // estimated duration of a trial
-	// Programs of the packages that the command runs. Check looks for them before the first round.
-	// In a shell script on the bare host, these names run the programs of the layer.
+	// Required: a list of words, the first a program in the layer, or a string for `/bin/sh`. Figures
+	// come from its standard output
+	Command any `toml:"command"`
+	// Default none: Debian packages to install
+	Packages []string `toml:"packages"`
+	// Required: at least one, with `name`; `unit`; `better` (`"more"`, `"less"`, or `"neither"`:
+	// default, no verdict); `regex`, whose first group is the number, or `json`, a path of gjson;
+	// `factor`; `every`: seconds between matches, whose mean is the figure; `copies` (`"mean"`, or
+	// `"sum"`: default if the unit is per second)
+	Figures []figure `toml:"figures"`
+	// Default `1.0`: about how long it takes
+	Seconds float64 `toml:"seconds"`
+	// Default none: programs from these packages, looked for before the first round; a shell on the
+	// bare host finds the layer's
 	Programs []string `toml:"programs"`
-	// The command that runs at the far end at the same time, and the port on which it must listen
-	// before the measured command is started.
-	FarCommand any    `toml:"far_command"`
-	FarPort    int    `toml:"far_port"`
-	FarProto   string `toml:"far_protocol"` // tcp or udp
-	Far        bool   `toml:"far"`          // the test needs a far end, even if the lab runs no command there
+	// Default none: runs at the far end at the same time, a list or a string
+	FarCommand any `toml:"far_command"`
+	// Default none: on which that must listen first; further copies have the next ones
+	FarPort int `toml:"far_port"`
+	// Default `"tcp"`: or `"udp"`
+	FarProto string `toml:"far_protocol"`
+	// Default `false`: it needs a far end
+	Far bool `toml:"far"`
 }
 
 // A figure is a number that the command prints.

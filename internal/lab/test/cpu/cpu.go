@@ -15,13 +15,17 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// options are the keys of the test in an experiment.
+// options are the keys of the test in an experiment. docs/lab.md has the comments of the fields.
 type options struct {
-	Methods []string `toml:"methods"` // names for stress-ng --cpu-method
-	Seconds int      `toml:"seconds"` // seconds per method, or 0 to compute rates from the fixed work
-	// bogo operations per method, whose wall-clock time is a figure, or 0 for no fixed work
-	Work  int    `toml:"work"`
-	Clock string `toml:"clock"` // clock for the rates: real, or cpu (user and system time)
+	// Default `["int64", "float", "double", "fft", "matrixprod", "prime", "crc16", "queens"]`: as
+	// `stress-ng --cpu-method which` lists them
+	Methods []string `toml:"methods"`
+	// Default `0`: run each method that long for its rate; 0: rates come from the fixed work
+	Seconds int `toml:"seconds"`
+	// Default `500`: operations of each method, timed by the wall clock; 0: none
+	Work int `toml:"work"`
+	// Default `"real"`: for rates; `"cpu"`: user and system time
+	Clock string `toml:"clock"`
 }
 
 // defaults returns methods for integers, floating point, memory and branches. stress-ng 0.15.06 of

@@ -12,23 +12,40 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// options are the keys of the test in an experiment.
+// options are the keys of the test in an experiment. docs/lab.md has the comments of the fields.
 type options struct {
-	Program  string       `toml:"program"`  // fio, iozone, bonnie++
-	Size     test.Bytes   `toml:"size"`     // of the file of each copy
-	Direct   string       `toml:"direct"`   // O_DIRECT: auto, yes, no
-	Matrices []string     `toml:"matrices"` // fio: named lists of jobs
-	Jobs     []job        `toml:"jobs"`     // fio: further jobs
-	Seconds  float64      `toml:"seconds"`  // fio: per job
-	WarmUp   float64      `toml:"warm_up"`  // fio: seconds that each job runs before it is measured
-	Latency  bool         `toml:"latency"`  // fio: percentiles of completion latency are figures
-	Engine   string       `toml:"engine"`   // fio: "" means psync, or libaio for jobs with a queue deeper than one
-	Records  []test.Bytes `toml:"records"`  // iozone: record sizes
-	// bonnie++: limit for growing the file when a phase is too short, or 0 for 8 GiB
+	// Default `"fio"`: `"bonnie++"`, or `"iozone"`, which needs `components = ["main", "non-free"]`
+	// and `packages = ["iozone3"]` at the head of the file
+	Program string `toml:"program"`
+	// Default `"256MiB"`: of each copy's file
+	Size test.Bytes `toml:"size"`
+	// Default `"auto"`: O_DIRECT: if the file system supports it, `"yes"` or `"no"`
+	Direct string `toml:"direct"`
+	// Default `["quick"]`: fio: jobs from the papers: `"quick"`, `"sequential write by depth"`,
+	// `"sequential write by block"`, `"sequential read by block"`, `"random read 4k by threads"`,
+	// `"random read by block at 512 threads"`, `"random write"`, `"mixed 70/30"`
+	Matrices []string `toml:"matrices"`
+	// Default none: fio, in addition: tables with `rw` (`"read"`, `"write"`, `"randread"`,
+	// `"randwrite"`, `"rw"`, `"randrw"`), `block` (`"4KiB"`), `depth` (1), `threads` (1, on the same
+	// file), `read` (70 percent, for mixed jobs), `unit` (`"1/s"` or `"B/s"`)
+	Jobs []job `toml:"jobs"`
+	// Default `1.0`: fio: of each job; from 3 on, a figure for each second, too
+	Seconds float64 `toml:"seconds"`
+	// Default `0.2`: fio: seconds before each job (`ramp_time`); 0: none
+	WarmUp float64 `toml:"warm_up"`
+	// Default `false`: fio: percentiles of the latency, too
+	Latency bool `toml:"latency"`
+	// Default `psync`, or `libaio` if a depth is more than one: fio's I/O engine
+	Engine string `toml:"engine"`
+	// Default 4, 64 and 1024 KiB: iozone: record sizes, such as `["4KiB", "1MiB"]`
+	Records []test.Bytes `toml:"records"`
+	// Default `"8GiB"`, or `size`: bonnie++: the file is doubled until each pass takes 0.8 s in the
+	// fastest place, up to this size, the free space, or 20 s a run
 	MaxSize test.Bytes `toml:"max_size"`
-	Files   int        `toml:"files"` // bonnie++: files to create, in units of 1024, or 0 for none
-
-	Characters bool `toml:"characters"` // bonnie++: also measure single characters (put_c and get_c)
+	// Default `0`: bonnie++: this many times 1024 files to create, look up and delete; 0: none
+	Files int `toml:"files"`
+	// Default `false`: bonnie++: single characters, too (`put_c`, `get_c`); about 20 s more
+	Characters bool `toml:"characters"`
 }
 
 // The programs.

@@ -21,14 +21,17 @@ import (
 	"orrery/internal/problem"
 )
 
-// Options are the keys of the test in an experiment.
+// Options are the keys of the test in an experiment. docs/lab.md has the comments of the fields.
+// Without Pin, communication between two processes can take several times as long in one run as in
+// another, depending on where the kernel places them.
 type Options struct {
-	Only []string `toml:"rows"` // measurements, by their names in `orrery-micro list`; all if empty
-	Time float64  `toml:"time"` // seconds per trial
-	Far  bool     `toml:"far"`  // also measure latencies to the far end
-	// Pin keeps the program and its other processes on one processor. Without it, communication
-	// between two processes can take several times as long in one run as in another, depending on
-	// where the kernel places the processes.
+	// Default all: names that `orrery-micro list` prints
+	Only []string `toml:"rows"`
+	// Default `2.0`: seconds for all measurements of a trial
+	Time float64 `toml:"time"`
+	// Default `false`: latencies to the far end, too
+	Far bool `toml:"far"`
+	// Default `true`: keep the program and its children on one processor
 	Pin bool `toml:"pin"`
 }
 

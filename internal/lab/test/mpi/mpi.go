@@ -29,15 +29,21 @@ var source []byte
 // programName is the name of Orrery's own program in the layer.
 const programName = "orrery-mpi"
 
-// Options are the keys of the test in an experiment.
+// Options are the keys of the test in an experiment. docs/lab.md has the comments of the fields.
 type Options struct {
-	Program    string  `toml:"program"`    // "orrery" or "imb"
-	Time       float64 `toml:"time"`       // seconds of measuring per trial
-	Sizes      []int   `toml:"sizes"`      // message sizes of PingPong in bytes
-	Collective []int   `toml:"collective"` // message sizes of the other benchmarks in bytes
-
-	Benchmarks []string `toml:"benchmarks"` // names of the benchmarks to run
-	Ranks      int      `toml:"ranks"`      // total number; half of them run at each end
+	// Default `"orrery"`: or `"imb"`: Intel's IMB-MPI1, if the image has it (never tested)
+	Program string `toml:"program"`
+	// Default `4.0`: seconds of measuring in a trial
+	Time float64 `toml:"time"`
+	// Default 0, 4, 16, … bytes to 4 MiB: of PingPong's messages: latency up to 4096, bandwidth above
+	Sizes []int `toml:"sizes"`
+	// Default `[64, 16384, 1048576]`: bytes, of the others
+	Collective []int `toml:"collective"`
+	// Default `["pingpong", "bcast", "allreduce", "alltoall"]`: also `"sendrecv"`, `"exchange"`,
+	// `"reduce"`, `"allgather"`
+	Benchmarks []string `toml:"benchmarks"`
+	// Default `2`: even, at most 64
+	Ranks int `toml:"ranks"`
 }
 
 func defaults() Options {

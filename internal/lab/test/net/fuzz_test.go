@@ -8,6 +8,10 @@ import (
 
 // FuzzAnswers: a program in a node may print anything. The parsers must not panic. Values are
 // checked where samples are stored.
+//
+// Promise (Files of strangers): No output of a program in a node makes a parser of the lab panic.
+// With lab/test/disk.FuzzAnswers, lab/test/cpu.FuzzAnswers, lab/test/micro.FuzzAnswers,
+// lab/test/mpi.FuzzAnswers, lab/test/capture.FuzzAnswers, lab/test/command.FuzzAnswers.
 func FuzzAnswers(f *testing.F) {
 	seeds, err := filepath.Glob("testdata/*")
 	if err != nil {

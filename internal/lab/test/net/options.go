@@ -8,19 +8,28 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// options are the keys of the test in an experiment.
+// options are the keys of the test in an experiment. docs/lab.md has the comments of the fields.
 type options struct {
-	Protocols  []string  `toml:"protocols"`  // for throughput: tcp, udp
-	Directions []string  `toml:"directions"` // forward (from the place under test to the far end) or reverse
-	Streams    []int     `toml:"streams"`    // numbers of concurrent streams
-	Seconds    int       `toml:"seconds"`    // per measurement
-	WarmUp     int       `toml:"warm_up"`    // seconds that TCP sends before it is measured, because of slow start
-	Rate       test.Rate `toml:"rate"`       // of UDP, for all streams together, or 0 for no limit
-	// socket buffers for throughput (-w of iperf3), or 0 for the kernel's default
-	Window  test.Bytes `toml:"window"`
-	Packets bool       `toml:"packets"` // measure the rate of small packets
-	RTT     bool       `toml:"rtt"`     // measure the round trip of a small UDP message
-	// of the first copy at the far end; each further copy uses the next port
+	// Default `["tcp", "udp"]`: for throughput
+	Protocols []string `toml:"protocols"`
+	// Default `["forward", "reverse"]`: forward: to the far end
+	Directions []string `toml:"directions"`
+	// Default `[1, 5]`: at once
+	Streams []int `toml:"streams"`
+	// Default `1`: of each measurement
+	Seconds int `toml:"seconds"`
+	// Default `1`: seconds that TCP sends before (iperf's `-O`); 0: none
+	WarmUp int `toml:"warm_up"`
+	// Default `0`: of all UDP streams together, such as `"100Mbit/s"`; 0: as fast as possible, losses
+	// without a verdict
+	Rate test.Rate `toml:"rate"`
+	// Default the kernel's choice: buffers of sockets, such as `"256KiB"` (iperf's `-w`)
+	Window test.Bytes `toml:"window"`
+	// Default `true`: measure the rate of small packets
+	Packets bool `toml:"packets"`
+	// Default `true`: measure the round trip of a small UDP message; IPv4 only
+	RTT bool `toml:"rtt"`
+	// Default `5201`: of the first copy at the far end; further ones follow
 	Port int `toml:"port"`
 }
 
