@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -116,6 +117,9 @@ func (h *HostClient) needs() []string {
 			needs[s.Nodes[i].Engine] = true
 			for _, name := range feature.Of(&s.Nodes[i]) {
 				needs[name] = true
+			}
+			for _, d := range s.Nodes[i].Devices {
+				needs[feature.Device(fmt.Sprintf("%s/%d", s.Key(), s.Nodes[i].FullID()), d)] = true
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"orrery/internal/plan"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/device"
 	"orrery/internal/site/diskio"
 	"orrery/internal/site/feature"
 	"orrery/internal/site/traffic"
@@ -20,6 +22,7 @@ func TestFeatures(t *testing.T) {
 	lacks := func(name string) observe.Host {
 		return observe.Host{Lacks: map[string]observe.Missing{name: {What: "it is old", Cure: "boot another kernel"}}}
 	}
+	fuse := device.Device{Path: "/dev/fuse", Shared: true}
 	fast := observe.Host{Around: observe.HostNetworking{Speeds: map[string]int64{"eth1": 1e9}}}
 	limited := func(l traffic.Limits) func(*site.Site) {
 		return func(s *site.Site) {
@@ -42,6 +45,10 @@ func TestFeatures(t *testing.T) {
 			"it is old", problem.Unable},
 		"no blkio": {func(s *site.Site) { s.Nodes[0].Limits.Disk = diskio.Limits{Read: 1e6} }, lacks(feature.Disk),
 			"it is old", problem.Unable},
+		"a device": {func(s *site.Site) { s.Nodes[0].Devices = []device.Device{fuse} }, lacks(feature.Rate), "", 0},
+		"a missing device": {func(s *site.Site) { s.Nodes[0].Devices = []device.Device{fuse} },
+			lacks(feature.Device(fmt.Sprintf("%s/%d", observatory().Key(), observatory().Nodes[0].FullID()), fuse)),
+			"node db on host sv1: it is old (boot another kernel)", problem.Unable},
 		"as fast as the interface": {limited(traffic.Limits{Rate: 1e9}), fast, "", 0},
 		"faster than the interface": {limited(traffic.Limits{Rate: 2e9}), fast,
 			"node db: net.cam: rate 2Gbit/s is more than the 1Gbit/s of interface eth1 of host sv1 " +

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"orrery/internal/site/device"
 	"orrery/internal/site/diskio"
 	"orrery/internal/site/service"
 	"orrery/internal/site/traffic"
@@ -209,17 +210,19 @@ type Mirror struct {
 
 // A Node is a logical machine.
 type Node struct {
-	Name         string
-	ID           int
-	Release      int // release that the node belongs to, or 0
-	Image        string
-	Roles        []string // as declared; Site.RolesOf adds the roles that they need
-	Groups       []string // all groups that contain the node, sorted
-	Host         string   // "" until the node is placed
-	PerHost      string   `json:",omitempty"` // the declaration of which each host has a node, or ""
-	Engine       string
-	Privileged   bool
-	Syscalls     []string // subset of NodeSyscalls that its programs may use; sorted
+	Name       string
+	ID         int
+	Release    int // release that the node belongs to, or 0
+	Image      string
+	Roles      []string // as declared; Site.RolesOf adds the roles that they need
+	Groups     []string // all groups that contain the node, sorted
+	Host       string   // "" until the node is placed
+	PerHost    string   `json:",omitempty"` // the declaration of which each host has a node, or ""
+	Engine     string
+	Privileged bool
+	Syscalls   []string // subset of NodeSyscalls that its programs may use; sorted
+	// Devices are the devices of the host that a container may use.
+	Devices      []device.Device `json:",omitempty"`
 	Autostart    bool
 	Limits       Limits
 	VM           VM // settings of a virtual machine; see Virtual

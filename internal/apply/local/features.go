@@ -2,6 +2,7 @@ package local
 
 import (
 	"orrery/internal/host/cgroup"
+	"orrery/internal/host/devices"
 	"orrery/internal/observe"
 	"orrery/internal/site/feature"
 	"orrery/internal/site/traffic"
@@ -20,6 +21,9 @@ func (h stateHost) lacks(wanted []string) map[string]observe.Missing {
 		feature.Disk: cgroup.LacksDiskLimits,
 	}
 	for _, name := range wanted {
+		if node, d, ok := feature.ParseDevice(name); ok {
+			try[name] = func() observe.Missing { return devices.Local.Lacks(node, d) }
+		}
 		if lacks, ok := try[name]; ok {
 			if what := lacks(); what != (observe.Missing{}) {
 				all[name] = what

@@ -13,8 +13,10 @@ import (
 
 	"orrery/internal/engine/confine"
 	"orrery/internal/host/cgroup"
+	"orrery/internal/host/devices"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	hostdevice "orrery/internal/site/device"
 	"orrery/test/need"
 )
 
@@ -266,6 +268,12 @@ func TestDevices(t *testing.T) {
 		t.Errorf("another machine has it: %v", err)
 	}
 	must(t, f.Close())
+	_, err = devices.Local.Claim(t.Context(), "it-disk/1", dir, []hostdevice.Device{{Path: device}})
+	must(t, err)
+	if _, err := d.Open(); err == nil || !strings.Contains(err.Error(), "used by node it-disk/1") {
+		t.Errorf("a container has it: %v", err)
+	}
+	must(t, devices.Local.Release(t.Context(), "it-disk/1"))
 	must(t, d.WipeSignature(t.Context(), dir))
 	if content, err := d.signatures(t.Context()); err != nil || len(content) > 0 {
 		t.Errorf("left is %v, %v", content, err)

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"orrery/internal/host/devices"
 	"orrery/internal/image/foreign"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -46,7 +47,7 @@ func (d *Disk) validate(f *os.File) error {
 		return d.refused("is not a block device").
 			Try(`write disk = "raw" for a file, or the path of a disk, a partition or a logical volume`)
 	case d.Drive.IsDevice():
-		return nil
+		return d.checkUnclaimed(devices.Number{Block: true, Major: unix.Major(st.Rdev), Minor: unix.Minor(st.Rdev)})
 	case kind != unix.S_IFREG:
 		return d.refused("is not a regular file").Try("recreate the node: orrery down %s, then orrery up", d.Node)
 	case d.Drive.Disk == site.RawFile:
@@ -62,6 +63,18 @@ func (d *Disk) validate(f *os.File) error {
 		return d.failed(err, "cannot be read")
 	}
 	return d.checkNotShrunk(disk.Size)
+}
+
+// checkUnclaimed returns a problem if a container has the device.
+func (d *Disk) checkUnclaimed(n devices.Number) error {
+	user, err := devices.Local.User(n)
+	if err != nil {
+		return d.failed(err, "cannot be inspected")
+	}
+	if user != "" {
+		return d.refused("is used by node %s", user).Try("stop that node first, or choose another disk for node %s", d.Node)
+	}
+	return nil
 }
 
 // NeedsGrow reports whether an open image is smaller than declared. Then QEMU must grow it.

@@ -194,6 +194,7 @@ func sameShape(can observe.Capabilities, old, next *spec.Node) bool {
 		return false
 	}
 	return old.Privileged == next.Privileged && slices.Equal(old.Syscalls, next.Syscalls) &&
+		slices.Equal(old.Devices, next.Devices) &&
 		old.MachineID == next.MachineID &&
 		(can.PlugNIC || slices.Equal(spec.WithoutBridges(old), spec.WithoutBridges(next))) &&
 		slices.Equal(old.Mounts, next.Mounts)

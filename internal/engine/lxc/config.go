@@ -32,7 +32,7 @@ func (s start) writeConfig() error {
 		set("lxc.namespace.share.user", "%s", s.namespaceFile())
 	}
 	set("lxc.seccomp.profile", "") // package seccomp sets the filter on the thread that starts LXC
-	b.WriteString(rootfs.DeviceRules(devices(r)))
+	b.WriteString(rootfs.DeviceRules(append(slices.Clone(deviceRules(r)), rulesOf(s.lent)...)))
 	set("lxc.uts.name", "%s", r.Name)
 	set("lxc.rootfs.path", "dir:%s", s.Root())
 	set("lxc.signal.halt", "SIGRTMIN+3") // systemd(1): poweroff
@@ -63,6 +63,9 @@ func (s start) writeConfig() error {
 	for _, entry := range lxcfsMounts() {
 		set("lxc.mount.entry", "%s", entry)
 	}
+	for i, f := range filesOf(s.lent) {
+		set("lxc.mount.entry", "%s %s none bind,create=file 0 0", s.deviceFile(i), strings.TrimPrefix(f.Path, "/"))
+	}
 	// Volumes are in a separate file, because Remount changes it and LXC reads it again when the
 	// node reboots.
 	set("lxc.mount.fstab", "%s", s.fstab())
@@ -72,9 +75,9 @@ func (s start) writeConfig() error {
 	return os.WriteFile(s.config(), []byte(b.String()), 0o600)
 }
 
-// devices returns the rules of devices that a node may use. A privileged node may use FUSE to mount
+// deviceRules returns the rules of devices that a node may use. A privileged node may use FUSE to mount
 // file systems of its own.
-func devices(r *nodedir.Record) []string {
+func deviceRules(r *nodedir.Record) []string {
 	if r.Privileged {
 		return append(slices.Clone(rootfs.Devices), "c 10:229 rwm")
 	}

@@ -35,4 +35,7 @@ func (e *Engine) observeNode(n *observe.Node) {
 	if limits, ok := c.group().InForce(n.Limits); !ok {
 		n.Limits = limits // another process has changed the limits
 	}
+	if len(n.Devices) > 0 {
+		n.Devices = c.devicesInForce(n.Devices)
+	}
 }

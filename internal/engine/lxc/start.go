@@ -15,6 +15,7 @@ import (
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
 	"orrery/internal/host/cgroup"
+	"orrery/internal/host/devices"
 	"orrery/internal/host/enter"
 	"orrery/internal/host/seccomp"
 	"orrery/internal/image/rootfs"
@@ -40,7 +41,18 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	if err != nil {
 		return err
 	}
-	return start{c, r, c.links(r), c.overlay(e.Store, r, mounts), mounts}.run(ctx)
+	s := start{c, r, c.links(r), c.overlay(e.Store, r, mounts), mounts, nil}
+	if s.lent, err = c.claimDevices(ctx, r); err != nil {
+		return err
+	}
+	s.root.Devices, s.root.DevicesAt = deviceFiles(s.lent), c.devicesDir()
+	if err := s.run(ctx); err != nil {
+		if !c.running() {
+			err = errors.Join(err, c.releaseDevices(ctx))
+		}
+		return err
+	}
+	return nil
 }
 
 // A start boots a node, from writing its configuration until its init answers.
@@ -50,6 +62,7 @@ type start struct {
 	links  links
 	root   *rootfs.Overlay
 	mounts []nodedir.Mount
+	lent   []devices.Lent
 }
 
 func (s start) run(ctx context.Context) error {
@@ -68,7 +81,7 @@ func (s start) run(ctx context.Context) error {
 	}
 	if err := s.boot(context.WithoutCancel(ctx)); err != nil {
 		err = s.problem(err)
-		return errors.Join(err, s.links.returnInterfaces(ctx))
+		return errors.Join(err, s.returnHardware(ctx, s.r))
 	}
 	cgroup.UpdateWeights(s.ref.Site) // LXC has just made the group
 	if err := s.group().CloseDisks(s.r.Name, s.r.Limits.Disk); err != nil {
@@ -189,7 +202,7 @@ func (p processes) awaitInit(ctx context.Context, r *nodedir.Record) (*enter.Ini
 func (c container) cleanUp(ctx context.Context, r *nodedir.Record) error {
 	cgroup.Remove(c.groups()...)
 	err := c.links(r).remove()
-	return errors.Join(err, c.links(r).returnInterfaces(ctx))
+	return errors.Join(err, c.returnHardware(ctx, r))
 }
 
 // errorsInLog returns the first three errors in LXC's log.

@@ -26,9 +26,9 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 	}
 	cgroup.Remove(c.groups()...)
 	if r, err := c.Read(); err == nil {
-		return c.links(r).returnInterfaces(ctx)
+		return c.returnHardware(ctx, r)
 	}
-	return nil
+	return c.releaseDevices(ctx)
 }
 
 // powerOff shuts the node down. A node that shuts down looks as if it ran, so a file marks it for

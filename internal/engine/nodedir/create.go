@@ -138,6 +138,7 @@ func (n *Nodes) Change(s *spec.Node, running func() error) error {
 // reshaped reports whether two specifications differ in what only a stopped node can change.
 func reshaped(old, next *spec.Node) bool {
 	return old.Privileged != next.Privileged || !slices.Equal(old.Syscalls, next.Syscalls) ||
+		!slices.Equal(old.Devices, next.Devices) ||
 		old.MachineID != next.MachineID || !slices.Equal(old.Mounts, next.Mounts)
 }
 

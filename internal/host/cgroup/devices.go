@@ -5,9 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"orrery/internal/tree/rawfile"
 )
 
 // A Device is a device of the host, such as /dev/kvm.
@@ -140,4 +144,24 @@ func bpf(command int, attr unsafe.Pointer, size uintptr) (fd int, err error) {
 		return 0, os.NewSyscallError("bpf", errno)
 	}
 	return int(n), nil
+}
+
+// AllowsDevices reports whether a group still has these rules, such as "b 8:1 rw". The programs of
+// version 2 cannot be read, so there it returns true.
+func AllowsDevices(g Group, rules []string) bool {
+	if !g.at.isV1("devices") {
+		return true
+	}
+	text, err := rawfile.ReadFile(g.file("devices", "devices.list"))
+	if err != nil {
+		return false
+	}
+	held := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return !slices.ContainsFunc(rules, func(rule string) bool {
+		i := strings.LastIndex(rule, " ")
+		return !slices.ContainsFunc(held, func(line string) bool {
+			access, ok := strings.CutPrefix(line, rule[:i+1])
+			return ok && strings.Trim(rule[i+1:], access) == ""
+		})
+	})
 }

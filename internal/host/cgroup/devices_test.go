@@ -3,6 +3,7 @@ package cgroup
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"orrery/internal/host"
@@ -45,5 +46,28 @@ func TestAllowDevices(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAllowsDevices: a group still has the rules that it was given, also among others and within wider ones.
+func TestAllowsDevices(t *testing.T) {
+	dir := t.TempDir()
+	g := Group{mountPoint(dir), "orrery/site/5"}
+	if !AllowsDevices(g, []string{"b 8:1 rw"}) {
+		t.Error("programs of version 2 cannot be read")
+	}
+	must(t, os.MkdirAll(g.file("devices", ""), 0o755))
+	must(t, os.MkdirAll(filepath.Join(dir, "devices", g.name), 0o755))
+	must(t, os.WriteFile(filepath.Join(dir, "devices/cgroup.procs"), nil, 0o600))
+	if AllowsDevices(g, []string{"b 8:1 rw"}) {
+		t.Error("a missing group allows a device")
+	}
+	must(t, os.WriteFile(g.file("devices", "devices.list"), []byte("c *:* m\nb 8:1 rw\nc 10:229 rwm\n"), 0o600))
+	for rule, want := range map[string]bool{
+		"b 8:1 rw": true, "b 8:1 r": true, "c 10:229 rw": true, "b 8:2 rw": false, "c 8:1 rw": false, "b 8:1 rwm": false,
+	} {
+		if AllowsDevices(g, []string{rule}) != want {
+			t.Errorf("%s: %v", rule, !want)
+		}
 	}
 }

@@ -22,7 +22,7 @@ type hierarchy struct {
 // cgroups returns the facts about limits for nodes (cgroups(7)).
 func (m machine) cgroups() Facts {
 	h := readHierarchy(m)
-	return Facts{h.version(), h.controllers(), h.swapAccounting(m), h.groupsBelow(), h.diskLimits()}
+	return Facts{h.version(), h.controllers(), h.swapAccounting(m), h.groupsBelow(), h.diskLimits(), h.deviceAccess()}
 }
 
 func readHierarchy(m machine) hierarchy {
@@ -101,6 +101,19 @@ func (h hierarchy) diskLimits() Fact {
 		return Fact{name, true, Info, "io (" + h.at + ")", ""}
 	}
 	return Fact{name, false, Info, "no controller io or blkio", "`disk` of a node does not work; use a kernel with CONFIG_BLK_DEV_THROTTLING"}
+}
+
+// deviceAccess checks whether the kernel limits which devices nodes can open.
+func (h hierarchy) deviceAccess() Fact {
+	const name = "device access"
+	if at, ok := h.v1["devices"]; ok {
+		return Fact{name, true, Info, "devices (" + at + ")", ""}
+	}
+	if h.at != "" {
+		return Fact{name, true, Info, "BPF on control groups (" + h.at + ")", ""}
+	}
+	return Fact{name, false, Info, "no controller devices",
+		"`devices` of a node does not work; mount cgroup2, and use a kernel with CONFIG_CGROUP_BPF"}
 }
 
 // groupsBelow checks whether the kernel limits how many control groups a node creates.

@@ -120,6 +120,11 @@ func TestCgroups(t *testing.T) {
 			expectFact(t, facts[2], c.swap, "")
 			expectFact(t, facts[3], strings.HasPrefix(name, "v2"), "limited") // limit of the number of groups
 			expectFact(t, facts[4], name == "v2", "io")
+			if limited := name != "none" && name != "v1"; limited {
+				expectFact(t, facts[5], limited, "BPF")
+			} else {
+				expectFact(t, facts[5], limited, "no controller devices")
+			}
 		})
 	}
 }

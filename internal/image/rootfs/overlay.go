@@ -33,6 +33,11 @@ type Overlay struct {
 	// further. The outer ones come first.
 	Inside []Bind
 
+	// Devices are device files beside the root, at DevicesAt, from where the container can bind them
+	// further.
+	Devices   []DeviceFile
+	DevicesAt string
+
 	// Namespace is the file to which a user namespace of the ids is bound (lxc.container.conf(5),
 	// lxc.namespace.share.user), or "" for none.
 	Namespace string
@@ -85,6 +90,9 @@ func (o *Overlay) Enter() error {
 		if err := o.showNamespace(); err != nil {
 			return err
 		}
+	}
+	if err := o.makeDevices(); err != nil {
+		return err
 	}
 	return o.mount(ids)
 }

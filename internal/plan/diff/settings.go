@@ -16,6 +16,9 @@ func settings(n *spec.Node) []setting {
 		{"id", strconv.Itoa(n.ID)}, {"engine", n.Engine}, {"autostart", strconv.FormatBool(n.Autostart)},
 		{"privileged", strconv.FormatBool(n.Privileged)}, {"syscalls", strings.Join(n.Syscalls, " ")},
 	}
+	for _, d := range n.Devices {
+		all = append(all, setting{"devices." + d.Path, d.String()})
+	}
 	for _, nic := range n.NICs {
 		text := nic.Address.String()
 		for _, more := range []setting{{"IPv6", nic.IPv6}, {"may get", nic.Moving}, {"gateway", nic.Gateway},

@@ -21,7 +21,7 @@ func checkHardware(key string, n *site.Node, h *observe.Host) error {
 		func() error { return checkCPUModel(n, h) },
 		func() error { return checkNUMA(n, h) },
 		func() error { return checkPCIFunctions(key, n, h) },
-		func() error { return checkFeatures(n, h) },
+		func() error { return checkFeatures(key, n, h) },
 	} {
 		if err := lacks(); err != nil {
 			return err

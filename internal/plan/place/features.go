@@ -1,6 +1,8 @@
 package place
 
 import (
+	"fmt"
+
 	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
@@ -9,7 +11,13 @@ import (
 )
 
 // checkFeatures returns an error if a host's kernel lacks a feature that a node needs.
-func checkFeatures(n *site.Node, h *observe.Host) error {
+func checkFeatures(key string, n *site.Node, h *observe.Host) error {
+	for _, d := range n.Devices {
+		if lacks, ok := h.Lacks[feature.Device(fmt.Sprintf("%s/%d", key, n.FullID()), d)]; ok {
+			return problem.New(problem.Unable, "node %s on host %s: %s", n.Name, h.Name, lacks.What).At("site.toml").
+				Try("%s", lacks.Cure)
+		}
+	}
 	for _, name := range feature.Of(n) {
 		if lacks, ok := h.Lacks[name]; ok {
 			return problem.New(problem.Unable, "node %s cannot be limited as declared on host %s: %s", n.Name, h.Name,

@@ -128,6 +128,9 @@ func tieReason(n *site.Node, fixed bool) (why, cure string) {
 	case len(n.VM.PCI) > 0:
 		return "it has PCI functions of that host: " + strings.Join(n.VM.PCI, ", "),
 			"declare a node on another host for the same purpose"
+	case len(n.Devices) > 0:
+		return "it has devices of that host: " + n.Devices[0].Path,
+			"declare a node on another host for the same purpose"
 	}
 	if n.VM.Disk != "" && strings.HasPrefix(n.VM.Disk, "/") ||
 		slices.ContainsFunc(n.VM.Disks, func(d site.Drive) bool { return d.IsDevice() }) {

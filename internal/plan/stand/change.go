@@ -73,6 +73,8 @@ func ShapeChange(old, wanted *spec.Node, linked func(*spec.Node) []spec.NIC) str
 		return "privileges changed"
 	case !slices.Equal(old.Syscalls, wanted.Syscalls):
 		return "allowed system calls changed"
+	case !slices.Equal(old.Devices, wanted.Devices):
+		return "devices changed"
 	case !sameNICs(linked(old), linked(wanted)):
 		return "network interfaces changed"
 	case !slices.Equal(old.Mounts, wanted.Mounts):

@@ -9,6 +9,7 @@ import (
 	"orrery/internal/plan/stand"
 	"orrery/internal/problem"
 	"orrery/internal/site"
+	"orrery/internal/site/device"
 	"orrery/internal/site/spec"
 )
 
@@ -35,6 +36,7 @@ func TestChanges(t *testing.T) {
 		"privileges":    {func(n *spec.Node) { n.Privileged = true }, shape, "privileges changed"},
 		"system calls": {func(n *spec.Node) { n.Syscalls = []string{site.IOUring} }, shape,
 			"allowed system calls changed"},
+		"devices": {func(n *spec.Node) { n.Devices = []device.Device{{Path: "/dev/fuse"}} }, shape, "devices changed"},
 		"an address": {func(n *spec.Node) { n.NICs[0].Address = netip.MustParsePrefix("10.0.0.9/24") }, shape,
 			"network interfaces changed"},
 		"volumes":      {func(n *spec.Node) { n.Mounts = nil }, shape, "volumes changed"},

@@ -45,6 +45,7 @@ func checkNodes(ix *index, found *findings) {
 		checkMachine(ix, found, taken, n)
 		checkImported(ix, found, n)
 		checkAccess(ix, found, n)
+		checkContainerDevices(ix, found, taken, n)
 	}
 }
 

@@ -2,6 +2,7 @@ package sitefile
 
 import (
 	"orrery/internal/site"
+	"orrery/internal/site/device"
 	"orrery/internal/site/service"
 	"orrery/internal/site/traffic"
 	"orrery/internal/strict"
@@ -52,13 +53,14 @@ type mirrorTable struct {
 
 // nodeSettings are the settings that a node or [defaults] may contain.
 type nodeSettings struct {
-	Image        string   `toml:"image"`
-	Host         string   `toml:"host"`
-	Engine       string   `toml:"engine"`
-	Privileged   bool     `toml:"privileged"`
-	Syscalls     []string `toml:"syscalls"`
-	Autostart    bool     `toml:"autostart"`
-	Requirements string   `toml:"requirements"`
+	Image        string          `toml:"image"`
+	Host         string          `toml:"host"`
+	Engine       string          `toml:"engine"`
+	Privileged   bool            `toml:"privileged"`
+	Syscalls     []string        `toml:"syscalls"`
+	Devices      []device.Device `toml:"devices"`
+	Autostart    bool            `toml:"autostart"`
+	Requirements string          `toml:"requirements"`
 	// AuthorizedKeys are public keys, or files of them.
 	AuthorizedKeys []string      `toml:"authorized_keys"`
 	SSHUser        string        `toml:"ssh_user"`

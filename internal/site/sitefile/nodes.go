@@ -89,6 +89,7 @@ func (d *declaration) node(networks []string) site.Node {
 		ID: d.ID, Image: cmp.Or(d.Image, d.loader.onlyImage()), Roles: d.Roles, Host: cmp.Or(d.Host, d.loader.onlyHost()),
 		Engine: d.Engine, Privileged: d.Privileged,
 		Syscalls:  slices.Sorted(slices.Values(d.Syscalls)),
+		Devices:   d.Devices,
 		Autostart: d.Autostart, Vars: d.Vars, Settings: d.Settings, Limits: d.Limits, VM: d.VM, Xen: d.Xen,
 		NICs: d.addIPv6(d.setInterfaces(d.nics(networks))), SimulatedBy: d.SimulatedBy,
 	}
@@ -129,6 +130,9 @@ func (d *declaration) dropUnsupportedDefaults(n *site.Node) {
 	n.Privileged = n.Privileged && said("privileged")
 	if !said("syscalls") {
 		n.Syscalls = nil
+	}
+	if !said("devices") {
+		n.Devices = nil
 	}
 	if !said("swap") {
 		n.Limits.Swap = nil

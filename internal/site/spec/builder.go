@@ -163,7 +163,8 @@ func (m *Builder) Node(n *site.Node) (*Node, error) {
 		Site: m.Site.Key(), Name: n.Name, ID: n.FullID(), Release: n.Release, Staged: m.Site.Stage != 0, Engine: n.Engine,
 		MachineID:    site.MachineID(m.Site.Name, n.Name),
 		Distribution: distro.ForImage(m.Base(n).Image).Name, Base: m.Base(n).
-				Digest, Privileged: n.Privileged, Syscalls: n.Syscalls, Autostart: n.Autostart, Limits: n.Limits,
+				Digest, Privileged: n.Privileged, Syscalls: n.Syscalls, Devices: n.Devices,
+		Autostart: n.Autostart, Limits: n.Limits,
 		VM: n.VM, Xen: n.Xen, NICs: m.nics(n),
 	}
 	roles := m.Site.RolesOf(n)

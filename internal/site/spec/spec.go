@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"orrery/internal/site"
+	"orrery/internal/site/device"
 	"orrery/internal/site/traffic"
 )
 
@@ -125,15 +126,16 @@ type Node struct {
 	Parts      PartDigests `json:"parts,omitempty"`
 	Privileged bool        `json:"privileged,omitempty"`
 	// Syscalls are the permitted system calls of those that containers are refused.
-	Syscalls  []string      `json:"syscalls,omitempty"`
-	Autostart bool          `json:"autostart"`
-	Limits    site.Limits   `json:"limits"`
-	VM        site.VM       `json:"vm,omitzero"`
-	Xen       site.XenGuest `json:"xen,omitzero"`
-	Disk      site.Disk     `json:"disk,omitzero"` // only if the base is a disk image
-	NICs      []NIC         `json:"nics,omitempty"`
-	Mounts    []Mount       `json:"mounts,omitempty"`
-	Config    Config        `json:"config"`
+	Syscalls  []string        `json:"syscalls,omitempty"`
+	Devices   []device.Device `json:"devices,omitempty"` // of the host, which a container may use
+	Autostart bool            `json:"autostart"`
+	Limits    site.Limits     `json:"limits"`
+	VM        site.VM         `json:"vm,omitzero"`
+	Xen       site.XenGuest   `json:"xen,omitzero"`
+	Disk      site.Disk       `json:"disk,omitzero"` // only if the base is a disk image
+	NICs      []NIC           `json:"nics,omitempty"`
+	Mounts    []Mount         `json:"mounts,omitempty"`
+	Config    Config          `json:"config"`
 }
 
 // Layers returns the digests of the node's layers, the topmost first.
@@ -166,7 +168,8 @@ func (n *Node) KeepsData() bool { return len(n.Mounts) > 0 || n.KeepsHardware() 
 // KeepsHardware reports whether the node writes to a device of the host, or to hardware that is
 // passed through to it. No snapshot contains that data.
 func (n *Node) KeepsHardware() bool {
-	return len(n.VM.PCI) > 0 || slices.ContainsFunc(n.VM.Disks, func(d site.Drive) bool { return d.IsDevice() })
+	return len(n.VM.PCI) > 0 || len(n.Devices) > 0 ||
+		slices.ContainsFunc(n.VM.Disks, func(d site.Drive) bool { return d.IsDevice() })
 }
 
 // WritesDisks reports whether the node is a machine with disks. The guest's kernel delays writes to

@@ -51,6 +51,7 @@ func New(s *site.Site, o Options) (*site.Site, error) {
 		n.NICs = bridged(n.NICs)
 		n.Publish = nil                   // the ports of the host lead to the original
 		n.VM.PCI, n.VM.Hugepages = nil, 0 // in use by the original
+		n.Devices = nil                   // even shared ones, which a twin could write to
 	}
 	choose(&made, o)
 	if o.Collapse {

@@ -9,6 +9,7 @@ import (
 
 	"orrery/internal/site"
 	"orrery/internal/site/check"
+	"orrery/internal/site/device"
 	"orrery/internal/site/event"
 	"orrery/internal/site/selector"
 	"orrery/internal/site/spec"
@@ -336,6 +337,28 @@ func TestNoHooks(t *testing.T) {
 	}
 	if made.Backup.To != "" || made.Snapshot.Keep != 0 || made.Watch.Every != 0 {
 		t.Errorf("the twin has %v, %v, %v", made.Backup, made.Snapshot, made.Watch)
+	}
+}
+
+// TestNoDevices: a twin has none of the original's devices, not even shared ones, also if it is collapsed.
+//
+// Promise (What nodes may do to the host): A twin has no devices of its original.
+func TestNoDevices(t *testing.T) {
+	s := &site.Site{Name: "karoo", Nodes: []site.Node{{Name: "web", ID: 1, Devices: []device.Device{{Path: "/dev/sdb"}}},
+		{Name: "db", ID: 2, Devices: []device.Device{{Path: "/dev/fuse", Shared: true}}}}}
+	for _, o := range []twin.Options{{Name: "dev"}, {Name: "dev", Collapse: true}} {
+		made, err := twin.New(s, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range made.Nodes {
+			if len(n.Devices) > 0 {
+				t.Errorf("%+v: node %s has %v", o, n.Name, n.Devices)
+			}
+		}
+	}
+	if len(s.Nodes[0].Devices) != 1 {
+		t.Error("the original has changed")
 	}
 }
 
