@@ -70,42 +70,11 @@ func labEqual(t *testing.T) {
 	}
 }
 
-// disksLab reads a file in places where it comes from the disk, and in one where it comes from the
-// host's memory.
-const disksLab = `
-title  = "where a file comes from"
-rounds = 5
-most   = 5
-rounds_per_instance = "none"
-again     = "none"
-quiet     = "none"
-disturbed = 1
-
-[setting.veth]
-[setting.kvm]
-engine = "kvm"
-memory = "256MiB"
-[setting.kvm-file]
-engine = "kvm"
-memory = "256MiB"
-disk   = "file"
-
-[test.disk]
-kind     = "disk"
-size     = "64MiB"
-matrices = []
-jobs     = [{ rw = "read", block = "1MiB" }]
-seconds  = 1.0
-limit    = "3m"
-`
-
-// labDisks: figures of a machine that reads from the host's memory are labelled, and others are
+// wantPageCache wants that figures of a machine that reads from the host's memory are labelled, and others are
 // not.
-func labDisks(t *testing.T) {
-	s := newLab(t)
-	s.write("lab/disks.toml", disksLab)
-	bundle := filepath.Join(s.dir, "disks")
-	s.run("lab", "run", filepath.Join(s.dir, "lab/disks.toml"), "--to", bundle).want(0)
+func (s *site) wantPageCache(bundle, fromMemory string) {
+	t := s.T
+	t.Helper()
 	text, err := os.ReadFile(filepath.Join(bundle, "trials.jsonl"))
 	if err != nil {
 		t.Fatal(err)
@@ -113,13 +82,16 @@ func labDisks(t *testing.T) {
 	cached, trials := map[string]int{}, map[string]int{}
 	for line := range strings.Lines(string(text)) {
 		var one struct {
-			Setting string
-			Error   string
-			Moved   struct{ Read int64 }
-			Labels  []struct{ Name, Why string }
+			Test, Setting string
+			Error         string
+			Moved         struct{ Read int64 }
+			Labels        []struct{ Name, Why string }
 		}
 		if err := json.Unmarshal([]byte(line), &one); err != nil {
 			t.Fatal(err)
+		}
+		if one.Test != "disk" {
+			continue
 		}
 		if one.Error != "" || one.Moved.Read == 0 {
 			t.Errorf("%s: %d bytes, %s", one.Setting, one.Moved.Read, one.Error)
@@ -134,8 +106,11 @@ func labDisks(t *testing.T) {
 			}
 		}
 	}
+	if len(trials) != 5 {
+		t.Errorf("the disk was read in the settings %v", trials)
+	}
 	for setting, n := range trials {
-		if want := map[bool]int{true: n}[setting == "kvm"]; cached[setting] != want {
+		if want := map[bool]int{true: n}[setting == fromMemory]; cached[setting] != want {
 			t.Errorf("%s: %d of %d trials have the label page-cache, not %d", setting, cached[setting], n, want)
 		}
 	}

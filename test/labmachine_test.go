@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// machinesLab has a virtual machine for each of two network cards, and reaches the other end
-// through it.
+// machinesLab has a virtual machine for each of two network cards, and reaches the other end through it. It
+// reads a file in places where it comes from the disk, and in one where it comes from the host's memory.
 const machinesLab = `
 title  = "virtual machines"
 rounds = 5
@@ -30,8 +30,16 @@ network = "e1000"
 memory  = "256MiB"
 cpu     = "qemu64"
 
+[setting.file]
+engine = "kvm"
+memory = "256MiB"
+disk   = "file"
+
+[setting.veth]
+
 [test.kernel]
 kind    = "command"
+only    = ["virtio", "e1000"]
 limit   = "2m"
 command = "sed 's/^processor.*: /processor /' /proc/cpuinfo | grep -c '^processor '"
 figures = [{ name = "processors", unit = "1", better = "neither", regex = "([0-9]+)" }]
@@ -45,6 +53,7 @@ figures = [{ name = "words", unit = "1/s", better = "neither", regex = "([0-9]+)
 
 [test.net]
 kind    = "net"
+only    = ["virtio", "e1000"]
 limit   = "3m"
 seconds = 1
 streams = [1]
@@ -52,6 +61,15 @@ protocols  = ["tcp"]
 directions = ["forward"]
 packets = false
 rtt     = false
+
+[test.disk]
+kind     = "disk"
+only     = ["virtio", "file", "veth"]
+size     = "64MiB"
+matrices = []
+jobs     = [{ rw = "read", block = "1MiB" }]
+seconds  = 1.0
+limit    = "3m"
 `
 
 // labMachines: settings are virtual machines with the named network cards. If this host emulates
@@ -85,7 +103,7 @@ func labMachines(t *testing.T) {
 		}
 		for _, f := range test.Figures {
 			for _, c := range f.Cells {
-				if c.Missing == "" {
+				if c.Missing == "" && test.Name != "disk" {
 					measured[c.Setting]++
 				}
 				if f.Name == "words" && c.Setting == "virtio"+suffix && c.Summary != nil {
@@ -105,6 +123,7 @@ func labMachines(t *testing.T) {
 	if pairs != 2000 {
 		t.Errorf("two machines at once give %v, not the sum of both", pairs)
 	}
+	s.wantPageCache(bundle, "virtio")
 	head := string(read("bundle.json", nil))
 	s.run("lab", "compare", bundle, bundle).want(0, regexp.QuoteMeta("virtio"+suffix))
 	if suffix == "" {

@@ -16,7 +16,7 @@ func TestLabs(t *testing.T) {
 		{"ProgramMissing", labProgramMissing}, {"ResumeHalfMade", labResumeHalfMade},
 		{"TwoStateDirectories", labTwoStateDirectories},
 		{"Equal", labEqual}, {"Default", labDefault}, {"EveryKind", labEveryKind}, {"Examples", labExamples},
-		{"Machines", labMachines}, {"Disks", labDisks},
+		{"Machines", labMachines},
 	} {
 		t.Run(one.name, one.test)
 	}

@@ -39,8 +39,6 @@ type Decoder struct {
 	// TooManyErrors reports whether to stop decoding, because enough mistakes were reported. It may be
 	// nil.
 	TooManyErrors func() bool
-
-	shapes map[reflect.Type]*shape // cache of shapeOf
 }
 
 // Table decodes a table into pointers to structures. Argument name is the table's name in messages.
@@ -145,13 +143,13 @@ func (d *Decoder) table(name string, at *Node, into ...reflect.Value) {
 		return
 	}
 	for _, key := range at.Order {
-		known := func(s reflect.Value) bool { return d.shapeOf(s.Type()).fields[key].index != nil }
+		known := func(s reflect.Value) bool { return shapeOf(s.Type()).fields[key].index != nil }
 		i := slices.IndexFunc(into, known)
 		if i < 0 {
 			d.unknown(name, key, at, into)
 			continue
 		}
-		d.decode(key, at.Keys[key], d.shapeOf(into[i].Type()).fields[key].valueIn(into[i]))
+		d.decode(key, at.Keys[key], shapeOf(into[i].Type()).fields[key].valueIn(into[i]))
 	}
 }
 
@@ -161,7 +159,7 @@ func (d *Decoder) unknown(table, key string, at *Node, into []reflect.Value) {
 	}
 	var known []string
 	for _, s := range into {
-		known = slices.AppendSeq(known, maps.Keys(d.shapeOf(s.Type()).fields))
+		known = slices.AppendSeq(known, maps.Keys(shapeOf(s.Type()).fields))
 	}
 	slices.Sort(known)
 	known = slices.Compact(known)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -40,10 +41,17 @@ var units = map[string]reflect.Type{
 	"size": reflect.TypeFor[Size](), "mode": reflect.TypeFor[mode](), "list": reflect.TypeFor[wordList](),
 }
 
-// shapeOf returns the shape of a type, including the fields of embedded structures.
+// shapes has the shapes that were computed, by reflect.Type: a site has a decoder for each of its files.
+var shapes sync.Map
+
+// shapeOf returns the shape of a type, including the fields of embedded structures. It computes each shape once.
 func shapeOf(t reflect.Type) *shape {
+	if known, ok := shapes.Load(t); ok {
+		return known.(*shape)
+	}
 	s := &shape{fields: map[string]field{}}
 	s.add(t, nil)
+	shapes.Store(t, s)
 	return s
 }
 
@@ -96,20 +104,9 @@ func parseDefault(f reflect.StructField, text string) any {
 	return text
 }
 
-// shapeOf returns the shape of a type. It computes each shape once.
-func (d *Decoder) shapeOf(t reflect.Type) *shape {
-	if d.shapes == nil {
-		d.shapes = map[reflect.Type]*shape{}
-	}
-	if d.shapes[t] == nil {
-		d.shapes[t] = shapeOf(t)
-	}
-	return d.shapes[t]
-}
-
 // setDefaults sets the defaults of a structure and the position of its table.
 func (d *Decoder) setDefaults(s reflect.Value, at *Node) {
-	shape := d.shapeOf(s.Type())
+	shape := shapeOf(s.Type())
 	if shape.at != nil {
 		s.FieldByIndex(shape.at).Set(reflect.ValueOf(at))
 	}

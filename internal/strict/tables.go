@@ -50,8 +50,8 @@ func (d *Decoder) tables(name string, at *Node, to named) {
 		}
 		into := reflect.ValueOf(to.add(key, node)).Elem()
 		d.decode(name+"."+key, node, into)
-		if into.Kind() == reflect.Struct && d.shapeOf(into.Type()).name != nil {
-			into.FieldByIndex(d.shapeOf(into.Type()).name).SetString(key)
+		if into.Kind() == reflect.Struct && shapeOf(into.Type()).name != nil {
+			into.FieldByIndex(shapeOf(into.Type()).name).SetString(key)
 		}
 	}
 }
