@@ -9,14 +9,17 @@ import (
 
 // mark returns the alias of a link, which describes what it was made for: "orrery SITE NETWORK
 // SUBNET GATEWAY nat", with "-" for each missing part. "nat" is replaced by "router" if the network
-// has a router of its own ("outlet" in former versions). Optional words follow: the host's opened
-// ports ("host=tcp/22,udp/53"), "spoof", "metadata" and the allowed protocols ("protocols=0x88f7").
+// has a router of its own ("outlet" in former versions), or by "inside" if that router leads nowhere. Optional
+// words follow: the host's opened ports ("host=tcp/22,udp/53"), "spoof", "metadata", the allowed protocols
+// ("protocols=0x88f7") and the active services ("answers=dns>10.8.67.21").
 // For a network that is not a bridge, its kind and interface come next, and for a veth pair its
 // ends. The rules follow from the mark alone, so the table of a site can be rewritten when the spec
 // of only one of its networks is available.
 func mark(n spec.Network) string {
 	nat := ""
 	switch {
+	case n.Router && !n.NAT:
+		nat = markInside
 	case n.Router:
 		nat = "router"
 	case n.NAT:
@@ -34,6 +37,9 @@ func mark(n spec.Network) string {
 	}
 	if n.Protocols != "" {
 		words = append(words, markProtocols+n.Protocols)
+	}
+	if n.Answers != "" {
+		words = append(words, markAnswers+n.Answers)
 	}
 	switch n.Kind {
 	case "":
@@ -55,7 +61,7 @@ func readMark(alias string) (spec.Network, bool) {
 	n := spec.Network{
 		Site: words[1], Name: words[2], Bridge: site.BridgeName(words[1], words[2]), Subnet: undash(words[3]),
 		Gateway: undash(words[4]),
-		NAT:     words[5] == "nat" || routed, Router: routed,
+		NAT:     words[5] == "nat" || routed, Router: routed || words[5] == markInside,
 	}
 	more := words[6:]
 	if len(more) > 0 {
@@ -72,6 +78,11 @@ func readMark(alias string) (spec.Network, bool) {
 	if len(more) > 0 {
 		if protocols, ok := strings.CutPrefix(more[0], markProtocols); ok {
 			n.Protocols, more = protocols, more[1:]
+		}
+	}
+	if len(more) > 0 {
+		if answers, ok := strings.CutPrefix(more[0], markAnswers); ok {
+			n.Answers, more = answers, more[1:]
 		}
 	}
 	switch {
@@ -99,6 +110,8 @@ const (
 	markSpoof     = "spoof"
 	markMetadata  = "metadata"
 	markProtocols = "protocols="
+	markAnswers   = "answers="
+	markInside    = "inside"
 )
 
 func dash(word string) string {

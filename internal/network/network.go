@@ -64,7 +64,7 @@ func Make(ctx context.Context, n spec.Network, nodes func() ([]Port, error)) err
 	if err != nil {
 		return networkError(n, "create link "+n.Bridge, err)
 	}
-	others, published, err := otherNetworks(all, n)
+	others, before, err := otherNetworks(all, n)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func Make(ctx context.Context, n spec.Network, nodes func() ([]Port, error)) err
 	if err := writeTable(n.Site, others); err != nil {
 		return err
 	}
-	if err := forgetFlows(published, n.Publish); err != nil {
+	if err := forgetFlows(before, n); err != nil {
 		return err
 	}
 	if err := k.Make(n); err != nil {
@@ -137,14 +137,14 @@ func Remove(ctx context.Context, n spec.Network) error {
 	if err := vxlan.Remove(n); err != nil {
 		return networkError(n, "disconnect it from other hosts", err)
 	}
-	others, published, err := otherNetworks(all, n)
+	others, before, err := otherNetworks(all, n)
 	if err != nil {
 		return err
 	}
 	if err := writeTable(n.Site, others); err != nil {
 		return err
 	}
-	if err := forgetFlows(published, ""); err != nil {
+	if err := forgetFlows(before, spec.Network{}); err != nil {
 		return err
 	}
 	if err := removeMarked(n.Bridge); err != nil {
@@ -196,20 +196,23 @@ func check(n spec.Network) error {
 	if _, err := site.ParseProtocols(splitComma(n.Protocols)); err != nil {
 		return problem.New(problem.Unable, "network %s: the protocols that it allows cannot be parsed", n.Name).Because(err)
 	}
-	if n.Router && (!n.NAT || n.Gateway == "") {
-		return problem.New(problem.Unable, "network %s: a router needs a gateway and nat", n.Name)
+	if n.Router && n.Gateway == "" {
+		return problem.New(problem.Unable, "network %s: a router needs a gateway", n.Name)
 	}
 	if err := checkPublished(n, subnet); err != nil {
 		return err
 	}
 	if n.Gateway == "" {
+		if n.Answers != "" {
+			return problem.New(problem.Unable, "network %s: active services need a gateway", n.Name)
+		}
 		return nil
 	}
 	gateway, err := netip.ParsePrefix(n.Gateway)
 	if err != nil || !subnet.Contains(gateway.Addr()) {
 		return problem.New(problem.Unable, "network %s: gateway %q is not in %s", n.Name, n.Gateway, n.Subnet).Because(err)
 	}
-	return nil
+	return checkAnswers(n, subnet)
 }
 
 // readVXLANs returns how the networks of this host are joined with other hosts.
@@ -221,19 +224,26 @@ func readVXLANs() (*vxlan.State, error) {
 	return vxlan.ReadState(links)
 }
 
-// otherNetworks returns the networks of a network's site without itself, and the ports that the site's
-// table publishes on it.
-func otherNetworks(all []bridge, n spec.Network) (others []spec.Network, published string, err error) {
+// otherNetworks returns the networks of a network's site without itself, and the network itself as
+// it is before a change.
+func otherNetworks(all []bridge, n spec.Network) (others []spec.Network, before spec.Network, err error) {
 	joints, err := readVXLANs()
 	if err != nil {
-		return nil, "", err
+		return nil, before, err
 	}
 	_, ports, err := readTable(siteTable(n.Site))
 	if err != nil {
-		return nil, "", err
+		return nil, before, err
 	}
-	return slices.DeleteFunc(siteNetworks(all, n.Site, joints, ports),
-		func(o spec.Network) bool { return o.Name == n.Name }), ports[n.Name], nil
+	before.Publish = ports[n.Name]
+	for _, o := range siteNetworks(all, n.Site, joints, ports) {
+		if o.Name == n.Name {
+			before = o
+		} else {
+			others = append(others, o)
+		}
+	}
+	return others, before, nil
 }
 
 // siteNetworks returns the networks of a site as their marks describe them, each with its current

@@ -138,13 +138,13 @@ func checkPublished(n spec.Network, subnet netip.Prefix) error {
 	return nil
 }
 
-// forgetFlows removes the kernel's state of UDP flows to ports that a change has redirected or closed.
+// forgetFlows removes the kernel's state of UDP flows to ports of the host or to active services that a change
+// of a network has redirected or closed.
 // The kernel chooses the destination for the first packet of a flow, so a client that keeps sending
 // would never reach the new one. A TCP client connects again.
-func forgetFlows(before, after string) error {
-	old, _ := spec.ParsePublished(before)
-	current, _ := spec.ParsePublished(after)
-	stale := staleFlows{at: map[string]bool{}}
+func forgetFlows(before, after spec.Network) error {
+	old, current := before.AllPublished(), after.AllPublished()
+	stale := staleFlows{at: map[string]bool{}, ports: changedAnswers(before, after)}
 	for _, p := range slices.Concat(old, current) {
 		if p.Ports.Proto == "udp" && slices.Contains(old, p) != slices.Contains(current, p) {
 			stale.ports = append(stale.ports, p.Ports)

@@ -22,7 +22,8 @@ const forwarding = "/proc/sys/net/ipv4/ip_forward"
 
 var routerTable = &nftables.Table{Name: "orrery", Family: nftables.TableFamilyINet}
 
-// routerRules let traffic of a network out and replies in. The router itself accepts only pings.
+// routerRules let traffic of a network out and replies in, if it has NAT, and lead to its active services. The
+// router itself accepts only pings.
 // Connections are limited as on the host: routers have their own tables of connections, but these
 // also use the kernel's memory.
 func routerRules(n spec.Network) []rule {
@@ -31,16 +32,24 @@ func routerRules(n spec.Network) []rule {
 		{network: n.Name, chain: prerouting, why: "forged", in: in, source: subnet(n), forged: true, verdict: drop},
 		{network: n.Name, chain: prerouting, why: "ping", in: in, dest: gateway(n), ask: true, verdict: notrack},
 	}
-	all = append(all, limitConnections(rule{network: n.Name, chain: forward, why: "out", in: in, out: out,
-		source:  subnet(n),
-		verdict: accept})...)
-	return append(all,
-		rule{network: n.Name, chain: forward, why: "replies", in: out, out: in, replies: true, verdict: accept},
+	all = append(all, answerRules(n, in)...)
+	if n.NAT {
+		all = append(all, limitConnections(rule{network: n.Name, chain: forward, why: "out", in: in, out: out,
+			source:  subnet(n),
+			verdict: accept})...)
+		all = append(all, rule{network: n.Name, chain: forward, why: "replies", in: out, out: in, replies: true,
+			verdict: accept})
+	}
+	all = append(all,
 		rule{network: n.Name, chain: forward, why: "closed", verdict: drop},
 		rule{network: n.Name, chain: input, why: "ping", in: in, dest: gateway(n), ask: true, verdict: accept},
 		rule{network: n.Name, chain: input, why: "replies", in: out, replies: true, verdict: accept},
-		rule{network: n.Name, chain: input, why: "closed", verdict: drop},
-		rule{network: n.Name, chain: postrouting, why: "nat", out: out, source: subnet(n), verdict: masquerade})
+		rule{network: n.Name, chain: input, why: "closed", verdict: drop})
+	if n.NAT {
+		all = append(all, rule{network: n.Name, chain: postrouting, why: "nat", out: out, source: subnet(n),
+			verdict: masquerade})
+	}
+	return all
 }
 
 // setUpRouter sets up everything that a router needs.

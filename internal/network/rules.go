@@ -41,6 +41,11 @@ func rules(networks []spec.Network) []rule {
 		all = append(all, publishRules(n)...)
 	}
 	for _, n := range networks {
+		if !n.Router {
+			all = append(all, answerRules(n, nodeLink(n))...)
+		}
+	}
+	for _, n := range networks {
 		all = append(all, intraNetworkRule(n))
 	}
 	for _, n := range networks {
@@ -271,8 +276,14 @@ func linkLocalRules(n spec.Network, in linkMatch) []rule {
 	return []rule{{network: n.Name, chain: forward, why: "link-local", in: in, dest: transferRange, verdict: drop}}
 }
 
-// uplinkRules allow a network's router to reach the outside, but no network of this host.
+// uplinkRules allow a network's router to reach the outside, but no network of this host. Without NAT it
+// reaches nothing.
 func uplinkRules(n spec.Network) []rule {
+	closed := []rule{{network: n.Name, chain: forward, why: "closed", in: uplink(n), verdict: drop},
+		{network: n.Name, chain: forward, why: "closed", out: uplink(n), verdict: drop}}
+	if !n.NAT {
+		return closed
+	}
 	all := []rule{
 		{network: n.Name, chain: forward, why: "foreign network", in: uplink(n), out: anyNetwork, verdict: drop},
 		{network: n.Name, chain: forward, why: "foreign router", in: uplink(n), out: anyRouter, verdict: drop},
@@ -281,10 +292,9 @@ func uplinkRules(n spec.Network) []rule {
 	all = append(all, limitConnections(rule{network: n.Name, chain: forward, why: "out", in: uplink(n),
 		source:  transferRange,
 		verdict: accept})...)
-	return append(all,
-		rule{network: n.Name, chain: forward, why: "replies", in: noNetwork, out: uplink(n), replies: true, verdict: accept},
-		rule{network: n.Name, chain: forward, why: "closed", in: uplink(n), verdict: drop},
-		rule{network: n.Name, chain: forward, why: "closed", out: uplink(n), verdict: drop})
+	all = append(all,
+		rule{network: n.Name, chain: forward, why: "replies", in: noNetwork, out: uplink(n), replies: true, verdict: accept})
+	return append(all, closed...)
 }
 
 // gatewayRules allow a network's own nodes to ping their gateway, answer it and use the host's

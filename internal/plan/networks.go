@@ -228,8 +228,8 @@ func networkParts(n *spec.Network) spec.PartDigests {
 	return spec.PartDigests{
 		"subnet": n.Subnet, "gateway": n.Gateway, "nat": fmt.Sprint(n.NAT), "mtu": fmt.Sprint(n.MTU),
 		"router":          fmt.Sprint(n.Router),
-		"published ports": n.Publish,
-		"host":            n.Host, "spoof": fmt.Sprint(n.Spoof), "protocols": n.Protocols, "metadata": fmt.Sprint(n.Metadata),
+		"published ports": n.Publish, "active services": n.Answers,
+		"host": n.Host, "spoof": fmt.Sprint(n.Spoof), "protocols": n.Protocols, "metadata": fmt.Sprint(n.Metadata),
 		"VXLAN number": fmt.Sprint(n.VXLAN.ID), "VXLAN address": n.VXLAN.Local, "hosts": n.VXLAN.Hosts(),
 		"nodes on other hosts": n.VXLAN.Peers, "key of this host": n.VXLAN.Key,
 		"uplink": n.Uplink.String(), "kind": n.Kind, "interface": n.Parent, "ends": strings.Join(n.Ends[:], " "),

@@ -14,7 +14,7 @@ import (
 // lead to the new live node in the same moment.
 
 // withPublished returns a network as a host has it, with the ports of the host that lead to its
-// nodes there. Nodes that are not selected keep the ports that they have.
+// nodes there, and the active services. Nodes that are not selected keep the ports that they have.
 func (d *networkPlanner) withPublished(h *observe.Host, n spec.Network) spec.Network {
 	if d.site.Stage != 0 {
 		return n
@@ -29,7 +29,7 @@ func (d *networkPlanner) withPublished(h *observe.Host, n spec.Network) spec.Net
 			all = append(all, ports...)
 		}
 	}
-	n.Publish = spec.FormatPublished(all)
+	n.Publish, n.Answers = spec.FormatPublished(all), spec.AnswersOn(d.site, h.Name, n.Name)
 	return n
 }
 

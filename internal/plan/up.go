@@ -165,7 +165,8 @@ func (d *sitePlanner) prepare(h *observe.Host, needed bool) []int {
 	if !needed {
 		return nil
 	}
-	forward := slices.ContainsFunc(d.site.Networks, func(n site.Network) bool { return n.NAT }) ||
+	forward := len(d.site.Active) > 0 ||
+		slices.ContainsFunc(d.site.Networks, func(n site.Network) bool { return n.NAT }) ||
 		slices.ContainsFunc(d.site.Nodes, func(n site.Node) bool { return n.Host == h.Name && len(n.Publish) > 0 })
 	lacks := kernel.Missing(h.Settings, forward)
 	if len(lacks) == 0 {

@@ -41,6 +41,7 @@ type Site struct {
 	Nodes     []Node // in order of id
 	Groups    []Group
 	Services  []service.Service `json:",omitempty"`
+	Active    []service.Active  `json:",omitempty"` // services
 	Volumes   []Volume
 	Secrets   []Secret
 	Releases  []Release

@@ -31,8 +31,9 @@ func serviceList(call *verb.Call) *cobra.Command {
 		Short:   "List the services, which node holds each, and the last drill",
 		Example: "  orrery service ls",
 		Long: `Asks the nodes of each service who has its address, and since when. More than
-one holder, or none, is shown as such. The exit status is 11 if a service does
-not have exactly one.`,
+one holder, or none, is shown as such. Active services have the running nodes
+that answer. The exit status is 11 if an address does not have exactly one
+holder, or if a node of an active service does not run.`,
 		Args: cobra.NoArgs,
 		RunE: call.WithRunningHosts(func(ctx context.Context, s *site.Site, _ []string) error {
 			all, err := services.List(ctx, call.Session, s)
@@ -40,13 +41,13 @@ not have exactly one.`,
 				return err
 			}
 			now := time.Now()
-			err = table.List(call.Out, all, "SERVICE\tADDRESS\tHOLDER\tSINCE\tOTHERS\tLAST DRILL",
+			err = table.List(call.Out, all, "SERVICE\tADDRESS\tHOLDER\tSINCE\tOTHERS\tLAST DRILL\tKIND\tNETWORK",
 				func(v services.Service) []any {
 					return []any{v.Name, v.Address, cmp.Or(strings.Join(v.Holders, " and "), "none"), since(v.Since),
-						strings.Join(others(&v), ", "), lastDrill(v.Drill, now)}
+						strings.Join(others(&v), ", "), lastDrill(&v, now), cmp.Or(v.Kind, "moving"), v.Network}
 				})
 			for i := range all {
-				if err == nil && len(all[i].Holders) != 1 {
+				if err == nil && !all[i].Healthy() {
 					return problem.Status(problem.Unhealthy)
 				}
 			}
@@ -79,9 +80,13 @@ func others(v *services.Service) (all []string) {
 	return all
 }
 
-// lastDrill formats the result of a drill for a cell.
-func lastDrill(r *drill.Result, now time.Time) string {
-	if r == nil {
+// lastDrill formats the result of the last drill of a service for a cell.
+func lastDrill(v *services.Service, now time.Time) string {
+	r := v.Drill
+	switch {
+	case v.Kind != "":
+		return "-"
+	case r == nil:
 		return "never"
 	}
 	return sanitize.Line(r.String()) + ", " + now.Sub(r.At).Round(time.Second).String() + " ago"

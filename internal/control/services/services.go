@@ -25,10 +25,12 @@ import (
 // A Service is the state of a service.
 type Service struct {
 	Name    string `json:"service"`
+	Kind    string `json:"kind,omitempty"` // of an active service; "" for one whose address moves
 	Address string `json:"address"`
 	Network string `json:"network"`
 	Nodes   []Node `json:"nodes"` // the preferred one first
-	// Holders are the nodes that have the address: one, if all is well.
+	// Holders are the nodes that have the address: one, if all is well. Those of an active service are its running
+	// nodes.
 	Holders []string      `json:"holders"`
 	Since   time.Time     `json:"since,omitzero"`  // when the only holder got it, by its clock
 	Drill   *drill.Result `json:"drill,omitempty"` // the last one that ended
@@ -59,8 +61,8 @@ func List(ctx context.Context, c *control.Session, s *site.Site) ([]Service, err
 	if err := c.CheckAllowedOn(s); err != nil {
 		return nil, err
 	}
-	all := make([]Service, 0, len(s.Services))
-	if len(s.Services) == 0 {
+	all := make([]Service, 0, len(s.Services)+len(s.Active))
+	if len(s.Services)+len(s.Active) == 0 {
 		return all, nil
 	}
 	f, _, err := c.ReachableHosts(ctx, s)
@@ -83,7 +85,36 @@ func List(ctx context.Context, c *control.Session, s *site.Site) ([]Service, err
 		}
 		all = append(all, one)
 	}
+	for i := range s.Active {
+		all = append(all, active(runners, s, &s.Active[i]))
+	}
 	return all, nil
+}
+
+// active returns the state of an active service.
+func active(runners map[string]host.Runner, s *site.Site, a *service.Active) Service {
+	one := Service{Name: a.Name, Kind: a.Kind, Network: a.Network, Nodes: []Node{}, Holders: []string{}}
+	if on, ok := s.Network(a.Network); ok {
+		one.Address = on.Gateway.String()
+	}
+	for _, name := range a.Nodes {
+		n := Node{Node: name, Has: runners[name] != nil}
+		if n.Has {
+			one.Holders = append(one.Holders, name)
+		} else {
+			n.Error = "not running"
+		}
+		one.Nodes = append(one.Nodes, n)
+	}
+	return one
+}
+
+// Healthy reports whether one node has the address of a service, or all nodes of an active service run.
+func (v *Service) Healthy() bool {
+	if v.Kind != "" {
+		return len(v.Holders) == len(v.Nodes)
+	}
+	return len(v.Holders) == 1
 }
 
 // runnersOf returns runners for the running nodes of a site.
@@ -99,6 +130,10 @@ func runnersOf(ctx context.Context, c *control.Session, s *site.Site) (map[strin
 func find(s *site.Site, name string) (*service.Service, error) {
 	if v, ok := s.Service(name); ok {
 		return v, nil
+	}
+	if slices.ContainsFunc(s.Active, func(a service.Active) bool { return a.Name == name }) {
+		return nil, problem.New(problem.Usage, "service %s does not move: each host answers it", name).At("site.toml").
+			Try("orrery service ls lists the nodes that do")
 	}
 	var names []string
 	for i := range s.Services {

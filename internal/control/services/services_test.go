@@ -1,10 +1,13 @@
 package services
 
 import (
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"orrery/internal/host"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/service"
@@ -43,6 +46,10 @@ func TestFind(t *testing.T) {
 	if v, err := find(s, "portal"); err != nil || v.Name != "portal" {
 		t.Error(v, err)
 	}
+	s.Active = []service.Active{{Name: "names"}}
+	if _, err := find(s, "names"); !problem.Is(err, problem.Usage) || !strings.Contains(err.Error(), "does not move") {
+		t.Error(err)
+	}
 	if _, err := find(s, "protal"); !problem.Is(err, problem.Usage) || !strings.Contains(err.Error(), `"portal"`) {
 		t.Error(err)
 	}
@@ -62,5 +69,21 @@ func TestHolder(t *testing.T) {
 	now.Holders = []string{"b"}
 	if name, err := holder(now); err != nil || name != "b" {
 		t.Error(name, err)
+	}
+}
+
+// TestActive: an active service is healthy if all of its nodes run.
+func TestActive(t *testing.T) {
+	s := &site.Site{Name: "karoo", Networks: []site.Network{{Name: "lan", Gateway: netip.MustParseAddr("10.1.0.1")}}}
+	a := service.Active{Name: "names", Kind: service.DNS, Network: "lan", Nodes: []string{"infra-a", "infra-b"}}
+	runners := map[string]host.Runner{"infra-a": host.Local{}}
+	got := active(runners, s, &a)
+	if got.Address != "10.1.0.1" || !slices.Equal(got.Holders, []string{"infra-a"}) || got.Healthy() ||
+		got.Nodes[1].Error != "not running" {
+		t.Errorf("%+v", got)
+	}
+	runners["infra-b"] = host.Local{}
+	if got := active(runners, s, &a); !got.Healthy() || len(got.Holders) != 2 {
+		t.Errorf("%+v", got)
 	}
 }

@@ -91,7 +91,7 @@ func ValidSteps(steps []*plan.Step, h *observe.Host) (todo []*plan.Step, others 
 	known, starting := map[int]bool{}, map[int]bool{}
 	var forward bool
 	for _, s := range steps {
-		forward = forward || s.Kind == plan.MakeNetwork && (s.Network.NAT || s.Network.Publish != "")
+		forward = forward || s.Kind == plan.MakeNetwork && (s.Network.NAT || s.Network.Publish+s.Network.Answers != "")
 	}
 	if lacks := kernel.Missing(h.Settings, forward); len(lacks) > 0 && len(steps) > 0 {
 		todo = append(todo, &plan.Step{N: prepareStep, Kind: plan.PrepareHost, Host: steps[0].Host, Subject: steps[0].Host,

@@ -53,6 +53,7 @@ func (w *hostNetworks) networks(set []*member) error {
 		if live[n.Name] || stands(&n) {
 			n = w.spans.live.On(w.host.Name, n)
 			n.Publish = publishedBefore(w.host, &n) // ports change when the links have moved
+			n.Answers = spec.AnswersOn(w.spans.site, w.host.Name, n.Name)
 			w.network(n)
 		}
 		for _, release := range slices.Sorted(maps.Keys(apart)) {

@@ -36,7 +36,7 @@ var checks = []check{
 	checkMirror,
 	checkVolumes, checkSecrets, checkReleases, checkGroups, checkNodeNames, checkIDs, checkNumbers, checkNodes,
 	checkAddresses, checkIPv6,
-	checkInterfaces, checkTraffic, checkPublish, checkServices,
+	checkInterfaces, checkTraffic, checkPublish, checkServices, checkActive,
 	checkVars, checkSettings, checkRoles, checkHealthOfNodes, checkRoleCycles, checkRoleSecrets, checkRestarts,
 	checkRolesTogether, checkRequirements,
 	checkPips, checkWaits, checkSimulators, checkTests, checkVariants,

@@ -85,6 +85,7 @@ func (v *View) File(role *site.Role, f *site.File, node string, secrets Secrets)
 		"Nodes":    v.nodes,
 		"Networks": v.networks,
 		"Services": v.services(node),
+		"Answers":  v.answers(node),
 		"Health":   func() string { return v.healthScript(node) },
 	})
 	if err != nil {

@@ -85,3 +85,20 @@ func (v *View) healthScript(node string) string {
 	}
 	return w.text.String()
 }
+
+// An AnswerView is an active service that a node answers, as templates of roles on the node see it.
+type AnswerView struct {
+	Name   string
+	Kind   string       // one of service.Kinds
+	Subnet netip.Prefix // of the nodes that use it
+}
+
+// answers returns the active services that a node answers.
+func (v *View) answers(node string) (all []AnswerView) {
+	for i := range v.site.Active {
+		if a := &v.site.Active[i]; a.Has(node) {
+			all = append(all, AnswerView{a.Name, a.Kind, v.networks[a.Network].Subnet})
+		}
+	}
+	return all
+}

@@ -61,6 +61,21 @@ func TestServices(t *testing.T) {
 	}
 }
 
+// TestAnswers: a node knows which active services it answers, and for whom.
+func TestAnswers(t *testing.T) {
+	s := served()
+	s.Networks = []site.Network{{Name: "cam", Subnet: netip.MustParsePrefix("10.1.0.0/24")}}
+	s.Active = []service.Active{{Name: "time", Kind: service.NTP, Network: "cam", Nodes: []string{"web1"}}}
+	v := New(s)
+	got := v.answers("web1")
+	if len(got) != 1 || got[0] != (AnswerView{"time", service.NTP, s.Networks[0].Subnet}) {
+		t.Errorf("%+v", got)
+	}
+	if v.answers("web2") != nil || v.answers("nobody") != nil {
+		t.Error("another node answers")
+	}
+}
+
 // TestHealthScript runs the script with checks of each kind that succeed and that fail.
 func TestHealthScript(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -23,21 +23,21 @@ type siteFile struct {
 	Images    strict.Tables[site.Image]    `toml:"image"`
 	Mirror    mirrorTable                  `toml:"mirror"`
 	// Nodes are nodeTables, which are decoded on top of the defaults.
-	Nodes    strict.Tables[*strict.Node] `toml:"node"`
-	Groups   strict.Tables[groupTable]   `toml:"group"`
-	Services strict.Tables[movingTable]  `toml:"service"`
-	Volumes  strict.Tables[site.Volume]  `toml:"volume"`
-	Secrets  strict.Tables[site.Secret]  `toml:"secret"`
-	Defaults defaultsTable               `toml:"defaults"`
-	Twin     site.TwinRules              `toml:"twin"`
-	Releases strict.Tables[releaseTable] `toml:"release"`
-	Tests    strict.Tables[site.Test]    `toml:"test"`
-	Hooks    strict.Tables[site.Hook]    `toml:"hook"`
-	Settings site.Settings               `toml:"role"`
-	Alert    site.Hook                   `toml:"alert"`
-	Backup   site.Backup                 `toml:"backup"`
-	Snapshot site.Schedule               `toml:"snapshot"`
-	Watch    site.Watch                  `toml:"watch"`
+	Nodes    strict.Tables[*strict.Node]       `toml:"node"`
+	Groups   strict.Tables[groupTable]         `toml:"group"`
+	Services strict.Tables[serviceDeclaration] `toml:"service"`
+	Volumes  strict.Tables[site.Volume]        `toml:"volume"`
+	Secrets  strict.Tables[site.Secret]        `toml:"secret"`
+	Defaults defaultsTable                     `toml:"defaults"`
+	Twin     site.TwinRules                    `toml:"twin"`
+	Releases strict.Tables[releaseTable]       `toml:"release"`
+	Tests    strict.Tables[site.Test]          `toml:"test"`
+	Hooks    strict.Tables[site.Hook]          `toml:"hook"`
+	Settings site.Settings                     `toml:"role"`
+	Alert    site.Hook                         `toml:"alert"`
+	Backup   site.Backup                       `toml:"backup"`
+	Snapshot site.Schedule                     `toml:"snapshot"`
+	Watch    site.Watch                        `toml:"watch"`
 }
 
 type vethPairTable struct {
@@ -112,9 +112,10 @@ type groupTable struct {
 	Settings       site.Settings  `toml:"role"`
 }
 
-type movingTable struct {
+type serviceDeclaration struct {
 	service.Service
-	Nodes []string `toml:"nodes"` // names, globs, braces and selectors
+	Nodes  []string `toml:"nodes"`  // names, globs, braces and selectors
+	Active string   `toml:"active"` // one of service.Kinds, or "" for a service whose address moves
 }
 
 type releaseTable struct {

@@ -9,6 +9,7 @@ import (
 	"orrery/internal/problem"
 	"orrery/internal/site"
 	"orrery/internal/site/selector"
+	"orrery/internal/site/service"
 	"orrery/internal/strict"
 )
 
@@ -31,6 +32,10 @@ func readServices(l *loader) bool {
 			l.report.addAt(Name, t.At, mistake("the site has more than %d services", maxServices).Try("make several sites"))
 			break
 		}
+		if t.At.Keys["active"] != nil {
+			r.readActive(t)
+			continue
+		}
 		v := t.Value.Service
 		v.Nodes = r.nodesOf(t)
 		if v.Network == "" {
@@ -39,11 +44,47 @@ func readServices(l *loader) bool {
 		l.site.Services = append(l.site.Services, v)
 	}
 	l.site.AddServices()
-	return len(l.site.Services) > 0
+	return len(l.site.Services)+len(l.site.Active) > 0
+}
+
+// readActive adds an active service. The network may be left out if only one has a gateway.
+func (r *serviceReader) readActive(t strict.Named[serviceDeclaration]) {
+	a := service.Active{Name: t.Name, Kind: t.Value.Active, Network: t.Value.Network, Nodes: r.nodesOf(t)}
+	for _, key := range []string{"address", "takeover", "advertise"} {
+		if at := t.At.Keys[key]; at != nil {
+			r.report.addAt(Name, at, mistake("service %s: %s is for services whose address moves", t.Name, key).
+				Try("remove it: an active service answers at the gateway's address"))
+		}
+	}
+	if t.At.Keys["network"] == nil {
+		a.Network = r.onlyGateway(t)
+	}
+	r.site.Active = append(r.site.Active, a)
+}
+
+// onlyGateway returns the only network with a gateway, or "".
+func (r *serviceReader) onlyGateway(t strict.Named[serviceDeclaration]) string {
+	var all []string
+	for _, n := range r.site.Networks {
+		if n.Gateway.IsValid() {
+			all = append(all, n.Name)
+		}
+	}
+	switch len(all) {
+	case 1:
+		return all[0]
+	case 0:
+		r.report.addAt(Name, t.At, mistake("service %s: no network has a gateway", t.Name).
+			Try(`give one a gateway: gateway = "10.8.67.1"`))
+	default:
+		r.report.addAt(Name, t.At, mistake("service %s: networks %s have a gateway", t.Name,
+			strings.Join(all[:2], " and ")).Try("write network = %q, or another", all[0]))
+	}
+	return ""
 }
 
 // networkOf returns the only network with the address of a service, or "".
-func (r *serviceReader) networkOf(t strict.Named[movingTable]) string {
+func (r *serviceReader) networkOf(t strict.Named[serviceDeclaration]) string {
 	a := t.Value.Address
 	if !a.IsValid() {
 		return "" // package check reports that
@@ -69,7 +110,7 @@ func (r *serviceReader) networkOf(t strict.Named[movingTable]) string {
 }
 
 // nodesOf returns the names of the nodes of a service, in the order in which the entries select them.
-func (r *serviceReader) nodesOf(t strict.Named[movingTable]) (names []string) {
+func (r *serviceReader) nodesOf(t strict.Named[serviceDeclaration]) (names []string) {
 	for i, entry := range t.Value.Nodes {
 		at, _ := t.At.Find("nodes", strconv.Itoa(i))
 		texts, p := braces(entry)

@@ -91,7 +91,7 @@ func (m *Builder) network(n site.Network) Network {
 	if n.HasUplink() && !n.NAT {
 		return spelt // the gateway, if there is one, is a router on the physical network
 	}
-	if !n.Gateway.IsValid() || n.Isolated && !n.NAT || site.KindOf(n.Kind).WithoutHost {
+	if !n.Gateway.IsValid() || n.Isolated && !n.NAT && !m.Site.IsServed(n.Name, "") || site.KindOf(n.Kind).WithoutHost {
 		return spelt
 	}
 	spelt.NAT, spelt.Router, spelt.Metadata = n.NAT, n.Isolated, n.NAT && n.Metadata

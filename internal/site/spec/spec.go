@@ -30,7 +30,8 @@ type Network struct {
 	Gateway string `json:"gateway,omitempty"` // the host's address with prefix length
 	NAT     bool   `json:"nat,omitempty"`
 	// Router means that a router of the network has the gateway's address, and not the host. This
-	// is so in a twin, where the host may already use the address for production.
+	// is so in a twin, where the host may already use the address for production. Without NAT, the router
+	// leads nowhere, and only Answers are found there.
 	Router bool   `json:"router,omitempty"`
 	Host   string `json:"host,omitempty"`  // ports of the host that nodes may use (site.ParsePortRanges)
 	Spoof  bool   `json:"spoof,omitempty"` // nodes may use source addresses of others
@@ -42,6 +43,8 @@ type Network struct {
 	Protocols string `json:"protocols,omitempty"`
 	// Publish has the ports of the host that lead to nodes on this host; see FormatPublished.
 	Publish string `json:"publish,omitempty"`
+	// Answers has the active services that nodes on this host answer at the gateway's address; see AnswersOn.
+	Answers string `json:"answers,omitempty"`
 	MTU     int    `json:"mtu"`
 
 	Kind   string    `json:"kind,omitempty"`   // one of site.KindNames, or VethPair, or "" for site.Bridge
@@ -99,7 +102,7 @@ func (n Network) Quarantined(release int) Network {
 	n.Site = site.Quarantine(n.Site, release)
 	n.Bridge = site.BridgeName(n.Site, n.Name)
 	n.Gateway, n.NAT, n.Router, n.Host, n.Metadata = "", false, false, "", false
-	n.VXLAN, n.Uplink, n.Publish = VXLAN{}, Uplink{}, ""
+	n.VXLAN, n.Uplink, n.Publish, n.Answers = VXLAN{}, Uplink{}, "", ""
 	n.Kind, n.Parent = "", "" // a network in quarantine is on a bridge, whatever its kind when live
 	return n
 }

@@ -170,6 +170,7 @@ func retargetGroups(s *site.Site, name string) {
 	for i := range s.Services {
 		s.Services[i].Nodes = []string{name}
 	}
+	s.Active = nil // the only node asks itself
 	s.Tests = slices.Clone(s.Tests)
 	for i := range s.Tests {
 		s.Tests[i].Node = name

@@ -58,3 +58,47 @@ func TestServices(t *testing.T) {
 		t.Errorf("the original has changed: %v", got)
 	}
 }
+
+// TestActiveServices: a twin has its own active services, which the nodes that it has answer.
+func TestActiveServices(t *testing.T) {
+	node := func(name, last, simulator string) site.Node {
+		return site.Node{Name: name, Roles: []string{"web"}, SimulatedBy: simulator,
+			NICs: []site.NIC{{Network: "cam", Address: netip.MustParseAddr("10.1.0." + last)}}}
+	}
+	role := service.RoleOf(service.DNS)
+	s := &site.Site{Name: "karoo", Networks: []site.Network{{Name: "cam", Subnet: netip.MustParsePrefix("10.1.0.0/24")}},
+		Nodes:  []site.Node{node("first", "10", ""), node("a", "11", ""), node("b", "12", "sim")},
+		Roles:  []site.Role{{Name: "web"}, {Name: "sim"}, {Name: role}},
+		Active: []service.Active{{Name: "names", Kind: service.DNS, Network: "cam", Nodes: []string{"a", "b"}}}}
+	s.AddServices()
+	for name, c := range map[string]struct {
+		o     twin.Options
+		nodes []string
+	}{
+		"whole":     {twin.Options{}, []string{"a", "b"}},
+		"one":       {twin.Options{Only: []string{"b", "first"}}, []string{"b"}},
+		"none":      {twin.Options{Only: []string{"first"}}, nil},
+		"collapsed": {twin.Options{Collapse: true}, nil},
+	} {
+		c.o.Name = "dev"
+		made, err := twin.New(s, c.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var nodes []string
+		for _, a := range made.Active {
+			nodes = append(nodes, a.Nodes...)
+		}
+		if !slices.Equal(nodes, c.nodes) {
+			t.Errorf("%s: the service has nodes %v", name, nodes)
+		}
+		for _, n := range nodes {
+			if got, ok := made.Node(n); !ok || !slices.Contains(got.Roles, role) {
+				t.Errorf("%s: node %s is %+v", name, n, got)
+			}
+		}
+	}
+	if got := s.Active[0].Nodes; !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("the original has changed: %v", got)
+	}
+}

@@ -21,6 +21,11 @@ func simulate(s *site.Site) {
 		if slices.Contains(n.Roles, service.Role) {
 			mine = append(mine, service.Role) // others reach the simulator at the address of the service
 		}
+		for k := range s.Active {
+			if a := &s.Active[k]; a.Has(n.Name) && !slices.Contains(mine, service.RoleOf(a.Kind)) {
+				mine = append(mine, service.RoleOf(a.Kind))
+			}
+		}
 		n.StandsFor, n.Roles, n.SimulatedBy = n.Roles, mine, ""
 	}
 	simulators := map[string]string{}

@@ -151,5 +151,11 @@ func choose(s *site.Site, o Options) {
 		v.Nodes = slices.DeleteFunc(slices.Clone(v.Nodes), func(name string) bool { return !o.includes(name) })
 	}
 	s.Services = slices.DeleteFunc(s.Services, func(v service.Service) bool { return len(v.Nodes) == 0 })
+	s.Active = slices.Clone(s.Active)
+	for i := range s.Active {
+		a := &s.Active[i]
+		a.Nodes = slices.DeleteFunc(slices.Clone(a.Nodes), func(name string) bool { return !o.includes(name) })
+	}
+	s.Active = slices.DeleteFunc(s.Active, func(a service.Active) bool { return len(a.Nodes) == 0 })
 	s.Tests = slices.DeleteFunc(slices.Clone(s.Tests), func(t site.Test) bool { return !o.includes(t.Node) })
 }
