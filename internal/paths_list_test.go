@@ -20,6 +20,7 @@ var paths = map[string]string{
 	"internal/apply/local/drill.go":               ofOwn + "; " + ofKernel,
 	"internal/host/whohas/whohas.go":              ofKernel,
 	"internal/host/cgroup/disks.go":               ofKernel,
+	"internal/host/cgroup/used.go":                ofKernel,
 	"internal/host/shape/read.go":                 ofKernel,
 	"internal/network/around.go":                  ofKernel,
 	"internal/rehearsal/hostconfig.go":            ofHosts,
