@@ -63,7 +63,7 @@ var layers = [][]string{
 	{"lab/report/quantity", "lab/report/trace"},
 	{"lab/report/draw"},
 	{"lab/report"},
-	{"lab/report/history"},
+	{"lab/report/history", "lab/prove"},
 	{"lab/run"},
 	{"control/trial", "control/register", "control/guard"},
 	{"control/here"},

@@ -91,6 +91,7 @@ var Arguments = map[string][]Completer{
 	"rehearse slow":   {request.hosts, request.nothing},
 	"lab run":         {request.files}, "lab check": {request.files}, "lab compare": {request.files},
 	"lab history": {request.files}, "lab report": {request.files}, "lab ls": {request.directories},
+	"lab prove": {request.selectors},
 }
 
 // flagValues says what the values of flags may be, for all verbs. File names are completed by the shell

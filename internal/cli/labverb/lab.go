@@ -36,7 +36,8 @@ func (Lab) Runner(session *control.Session) remote.ExperimentRunner {
 // newLab returns the command `orrery lab`.
 func newLab(call *verb.Call) *cobra.Command {
 	c := verb.Group("lab", "Measure what virtualization costs on this host",
-		run(call), list(call), report(call), compare(call), history(call), check(call), doctor(call))
+		run(call), list(call), report(call), compare(call), history(call), check(call), doctor(call),
+		prove(call), newLoad(call))
 	c.Long = `Runs the same tests in several settings in turn: on the bare host, and in
 containers on each kind of network, with and without limits. It reports what
 differs, by how much, and how far you can trust that. Each run makes a bundle:
