@@ -565,6 +565,7 @@ func twinOwner(s *site, _ []double) {
 	}
 	by("bob").run("--twin", "part", "status").want(0, "front .*running +(was )?healthy")
 	by("alice").run("--twin", "part", "stop", "store").want(0)
+	by("alice").run("--twin", "part", "stop", "store").want(0, `it-twin\.part: nothing to do: all selected nodes are stopped`)
 	by("bob").run("--twin", "part", "status").want(11)
 	by("bob").run("--force", "--twin", "part", "start").want(0)
 	by("bob").run("twin", "ls").want(0, `part +it-twin +alice +2 of 2 run +7 `, `dev1 +it-twin +root +4 of 4 run +none `)

@@ -53,7 +53,7 @@ own nodes.`,
 }
 
 func printSnapshot(out io.Writer, s *site.Site, t *snapshots.Snapshot) {
-	fmt.Fprintf(out, "%s: snapshot %s of %s and %s in %.2f s.\n", s.Name, t.ID, humanize.Plural(len(t.Nodes), "node"),
+	fmt.Fprintf(out, "%s: snapshot %s of %s and %s in %.2f s.\n", s.Key(), t.ID, humanize.Plural(len(t.Nodes), "node"),
 		humanize.Plural(len(t.Volumes), "volume"), t.Seconds)
 	if t.Pause > 0 {
 		fmt.Fprintf(out, "Pause: %s. Skew between nodes: %s.\n", milliseconds(t.Pause), milliseconds(t.Skew))
@@ -133,7 +133,7 @@ otherwise it is put back. You are asked for the site's name.`,
 			if err != nil {
 				return err
 			}
-			printRestored(call.Out, s.Name, done)
+			printRestored(call.Out, s.Key(), done)
 			return nil
 		}),
 	}

@@ -54,7 +54,7 @@ and it survives a reboot. "orrery host undrain" removes it.`,
 
 func printDrained(out io.Writer, m *roster.Moved, s *site.Site, stay bool, failed error) {
 	if len(m.Moved) > 0 {
-		table.Moved(out, s.Name, m.Moved, failed)
+		table.Moved(out, s.Key(), m.Moved, failed)
 	}
 	if failed != nil {
 		return

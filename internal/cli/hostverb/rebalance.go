@@ -45,7 +45,7 @@ move, and otherwise 10.`,
 				if err == nil && len(m.Moves.Moves) == 0 {
 					fmt.Fprintf(call.Out, "%s: nothing to move.\n", s.Key())
 				} else if len(m.Moved) > 0 {
-					table.Moved(call.Out, s.Name, m.Moved, err)
+					table.Moved(call.Out, s.Key(), m.Moved, err)
 				}
 			}))
 		}),

@@ -41,7 +41,7 @@ site. "orrery ls" lists the sites.`,
 			}
 			return call.WithSite(func(ctx context.Context, s *site.Site, selectors []string) error {
 				result, err := sites.Down(ctx, call.Session, s, selectors, volumes)
-				return printDown(call.Out, s.Name, result, err)
+				return printDown(call.Out, s.Key(), result, err)
 			})(c, args)
 		},
 	}

@@ -38,7 +38,7 @@ command again, or "orrery up".`,
 				return reply.Answer(call.Out, screen.PlanJSON(p), func() { screen.Steps(call.Out, p) })
 			}
 			all, err := nodes.Move(ctx, call.Session, s, selectors, to)
-			return cmp.Or(err, reply.Answer(call.Out, all, func() { table.Moved(call.Out, s.Name, all, err) }))
+			return cmp.Or(err, reply.Answer(call.Out, all, func() { table.Moved(call.Out, s.Key(), all, err) }))
 		}),
 	}
 	c.Flags().StringVar(&to, "to", "", "move the nodes to this `HOST`")

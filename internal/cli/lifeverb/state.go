@@ -21,7 +21,7 @@ func stateVerb(call *verb.Call, name, short, state string,
 		RunE: call.WithRunning(func(ctx context.Context, s *site.Site, selectors []string) error {
 			result, err := set(ctx, call.Session, s, selectors)
 			if err == nil && result == nil {
-				fmt.Fprintf(call.Out, "%s: nothing to do: all selected nodes are %s.\n", s.Name, state)
+				fmt.Fprintf(call.Out, "%s: nothing to do: all selected nodes are %s.\n", s.Key(), state)
 			}
 			return err
 		}),
