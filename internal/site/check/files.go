@@ -15,6 +15,9 @@ var kernelDirs = []string{"/proc", "/sys", "/dev"}
 // orreryPaths are the files that Orrery itself installs on every node.
 var orreryPaths = []string{"/etc/orrery", "/etc/hosts", "/etc/hostname", "/etc/machine-id", "/opt/orrery/venv"}
 
+// resolvConf is hidden while a layer is built.
+const resolvConf = "/etc/resolv.conf"
+
 // checkTarget checks the path on a node where something is installed.
 func checkTarget(found *findings, key []string, kind, p string) {
 	inside := func(dir string) bool { return p == dir || strings.HasPrefix(p, dir+"/") }
@@ -34,6 +37,10 @@ func checkTarget(found *findings, key []string, kind, p string) {
 func checkRoleFiles(found *findings, r *site.Role) {
 	for k, f := range r.Files {
 		checkTarget(found, at("role", r.Name, "file", k, "path"), "file", f.Path)
+		if f.Path == resolvConf && !f.Rendered() {
+			found.report(at("role", r.Name, "file", k, "path"), `write it as a template = "…", which is rendered when the node starts`,
+				"file %s cannot be in a layer: builds have one of their own", f.Path)
+		}
 		checkOwner(found, at("role", r.Name, "file", k, "owner"), f.Owner)
 	}
 }
