@@ -29,6 +29,7 @@ func TestRehearse(t *testing.T) {
 	const script = `orrery up >/dev/null 2>&1 || exit 1
 hostname; orrery host ls
 orrery rehearse gaps --json -- sh -c 'orrery rehearse kill sv2; sleep 0.3; orrery rehearse boot sv2; orrery up' 2>/dev/null
+orrery exec two -- echo back again
 orrery rehearse cut sv3
 orrery rehearse slow sv1 much
 exit 7`
@@ -37,7 +38,7 @@ exit 7`
 	if r.status != 7 {
 		t.Fatalf("it ends with %d:\n%s", r.status, out)
 	}
-	for _, want := range []string{"on control, in a rehearsal with sv1, sv2", "\ncontrol\n", "ops@10.8.1.1:2222",
+	for _, want := range []string{"back again", "on control, in a rehearsal with sv1, sv2", "\ncontrol\n", "ops@10.8.1.1:2222",
 		`no host is called "sv3"`, `"much" is not a size`} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not said:\n%s", want, out)
@@ -48,9 +49,9 @@ exit 7`
 		&gaps); err != nil {
 		t.Errorf("%v\n%s", err, r.out)
 	}
-	if len(gaps.Result) != 2 || gaps.Result[1]["node"] != "two" || gaps.Result[1]["gaps"] == 0.0 ||
-		gaps.Result[1]["silent"] != false {
-		t.Errorf("of a node whose host was killed and came back is told %v", gaps.Result)
+	// Whether it is silent at the end also depends on how busy this machine is in that moment.
+	if len(gaps.Result) != 2 || gaps.Result[1]["node"] != "two" || gaps.Result[1]["gaps"] == 0.0 {
+		t.Errorf("of a node whose host was killed is told %v", gaps.Result)
 	}
 	s.run("rehearse", "cut", "sv1").want(2, "no rehearsal of site it-rehearse is under way")
 	if left := glob(filepath.Join(need.State(), "rehearsals", "it-rehearse*")); len(left) > 0 {
