@@ -121,6 +121,9 @@ var settings = map[string]map[string]setting{
 	"orrery/tango": {
 		"port": {"10001", "TANGO_HOST=one:10001\n"},
 	},
+	"orrery/slurmdbd": {
+		"settings": {`["PurgeJobAfter=24months"]`, "\nPurgeJobAfter=24months\n"},
+	},
 	"orrery/slurm": {
 		"partition": {`"long"`, "PartitionName=long Nodes=ALL"},
 		"max_time":  {`"2-12:00:00"`, " MaxTime=2-12:00:00 "},
@@ -293,15 +296,30 @@ func TestSlurm(t *testing.T) {
 	beside["orrery/slurmctld"] = "cpus = 8\n[node.c1]\nid = 21\nroles = [\"orrery/slurmd\"]\ncpus = 2.5\n" +
 		"[node.c2]\nid = 22\nroles = [\"orrery/slurmd\"]\ncpus = 0.5\n"
 	defer delete(beside, "orrery/slurmctld")
-	_, text := load(t, "orrery/slurmctld", nil)
-	if text != "" {
-		t.Errorf("the controller has a file of its own: %s", text)
+	s, text := load(t, "orrery/slurmctld", nil)
+	if strings.Contains(text, "ExecStartPre") {
+		t.Errorf("the controller waits for an accounting that is not there: %s", text)
 	}
-	s, _ := load(t, "orrery/slurmctld", nil)
 	r, _ := s.Role("orrery/slurm")
 	out, err := render.New(s).File(r, &r.Files[0], "one", nil)
 	if want := "SlurmctldHost=one(10.9.8.1)\n"; err != nil || !strings.Contains(string(out.Content), want) ||
 		!strings.Contains(string(out.Content), "NodeName=c1 NodeAddr=10.9.8.21 CPUs=2\nNodeName=c2 NodeAddr=10.9.8.22 CPUs=1\n") {
+		t.Errorf("%v\n%s", err, out.Content)
+	}
+}
+
+// TestAccounting: the controller waits for the node with the accounting, and Slurm reports jobs to it.
+func TestAccounting(t *testing.T) {
+	beside["orrery/slurmctld"] = "[node.acct]\nid = 21\nroles = [\"orrery/slurmdbd\"]\n[secret.mariadb_password]\ngenerate = 32\n"
+	defer delete(beside, "orrery/slurmctld")
+	s, text := load(t, "orrery/slurmctld", nil)
+	if !strings.Contains(text, "</dev/tcp/10.9.8.21/6819;") {
+		t.Error(text)
+	}
+	r, _ := s.Role("orrery/slurm")
+	out, err := render.New(s).File(r, &r.Files[0], "one", nil)
+	if want := "AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageHost=acct\n"; err != nil ||
+		!strings.Contains(string(out.Content), want) {
 		t.Errorf("%v\n%s", err, out.Content)
 	}
 }

@@ -167,6 +167,10 @@ secret.rabbitmq_password.generate = 32`,
 		use: func(s *site, _ string) { wantOutput(s, "head", "sinfo -h -o '%R %D'", "main 1") }},
 	"orrery/slurmd": {node: "worker", id: 29,
 		use: func(s *site, _ string) { wantOutput(s, "head", "srun --immediate=20 hostname", "worker") }},
+	"orrery/slurmdbd": {node: "acct", id: 34,
+		use: func(s *site, _ string) {
+			wantOutput(s, "head", "srun --immediate=20 --job-name=billed true; sacct -n -X -P --name=billed -o jobname,state | sort -u", "billed|COMPLETED")
+		}},
 	"orrery/tango": {node: "tango", id: 31,
 		use: func(s *site, address string) {
 			s.sh("tango", "TANGO_HOST="+address+":10000 tango_admin --add-server TangoTest/a TangoTest sys/tg_test/1")
