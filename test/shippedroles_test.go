@@ -98,7 +98,7 @@ group.fronts.role."orrery/nginx" = { port = 8080, forward_to = "name=web*" }`,
 		use:   func(s *site, address string) { wantPage(s, "http://"+address+":8080/", "hello\n") }},
 	"orrery/openmpi": {node: "rank1", id: 25, site: `node.rank2 = { id = 26, roles = ["orrery/openmpi"] }`,
 		use: func(s *site, _ string) {
-			wantOutput(s, "rank1", "cd /; runuser -u mpi -- mpirun -n 2 hostname | sort", "rank1\nrank2")
+			wantOutput(s, "rank1", "cd /; runuser -u mpi -- timeout -k 10 120 mpirun -n 2 hostname | sort", "rank1\nrank2")
 		}},
 	"orrery/postgresql": {node: "db", id: 16, roles: `"orders"`,
 		site: `role."orrery/postgresql" = { users = ["anna"], databases = ["shop:anna"] }
