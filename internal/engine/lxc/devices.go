@@ -59,7 +59,7 @@ func (c container) releaseDevices(ctx context.Context) error {
 	return os.Remove(c.lentFile())
 }
 
-// devicesInForce returns those of the declared devices of a running node that it has: not those those that
+// devicesInForce returns those of the declared devices of a running node that it has: not those that
 // the host no longer has under the same number, and not those that its control group no longer allows.
 func (c container) devicesInForce(declared []device.Device) (all []device.Device) {
 	lent, err := host.ReadJSON[[]devices.Lent](c.lentFile())

@@ -36,11 +36,7 @@ func (c claim) conflicts(with claim) bool {
 }
 
 func (h Host) path(n Number) string {
-	kind := "char"
-	if n.Block {
-		kind = "block"
-	}
-	return filepath.Join(h.Claims, fmt.Sprintf("%s-%d-%d", kind, n.Major, n.Minor))
+	return filepath.Join(h.Claims, fmt.Sprintf("%s-%d-%d", n.kind(), n.Major, n.Minor))
 }
 
 // claims returns all claims, without the holders whose directories no longer exist.
@@ -238,9 +234,6 @@ func (h Host) Present(lent []Lent) (all []device.Device) {
 
 // lock takes the lock of all claims.
 func (h Host) lock(ctx context.Context) (unlock func(), err error) {
-	if err := os.MkdirAll(h.Claims, 0o700); err != nil {
-		return nil, err
-	}
 	l, err := host.WaitLock(ctx, filepath.Join(h.Claims, ".lock"), host.Exclusive, "the lock of lent devices")
 	if err != nil {
 		return nil, err

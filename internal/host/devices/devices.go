@@ -35,6 +35,14 @@ type Number struct {
 	Major, Minor uint32
 }
 
+// kind returns the name of a device's kind in sysfs.
+func (n Number) kind() string {
+	if n.Block {
+		return "block"
+	}
+	return "char"
+}
+
 // A File is a device file of a container.
 type File struct {
 	Number

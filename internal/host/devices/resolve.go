@@ -64,11 +64,7 @@ func (h Host) ofPath(d device.Device, path, inside string) (File, error) {
 
 // ofClass returns the existing devices of a class.
 func (h Host) ofClass(d device.Device, c device.Class) (all []File, err error) {
-	kind := "char"
-	if c.Block {
-		kind = "block"
-	}
-	dir := filepath.Join(h.Sys, "dev", kind)
+	dir := filepath.Join(h.Sys, "dev", Number{Block: c.Block}.kind())
 	entries, _ := os.ReadDir(dir)
 	var minors []int
 	for _, e := range entries {
@@ -188,11 +184,7 @@ func (h Host) refuses(n Number) string {
 
 // sysPath returns the directory of a device in sysfs.
 func (h Host) sysPath(n Number) string {
-	kind := "char"
-	if n.Block {
-		kind = "block"
-	}
-	return filepath.Join(h.Sys, "dev", kind, fmt.Sprintf("%d:%d", n.Major, n.Minor))
+	return filepath.Join(h.Sys, "dev", n.kind(), fmt.Sprintf("%d:%d", n.Major, n.Minor))
 }
 
 // wholeDisk returns the number of the disk that a block device is a partition of, or its own.

@@ -163,9 +163,6 @@ func (b Bus) loadDriver() error {
 
 // lock takes the lock of all loans.
 func (b Bus) lock(ctx context.Context) (unlock func(), err error) {
-	if err := os.MkdirAll(b.Loans, 0o700); err != nil {
-		return nil, err
-	}
 	l, err := host.WaitLock(ctx, filepath.Join(b.Loans, ".lock"), host.Exclusive, "the lock of lent PCI functions")
 	if err != nil {
 		return nil, err
