@@ -184,7 +184,7 @@ func (d *drillRun) awaitHolder(ctx context.Context) error {
 		if err := host.Sleep(ctx, lookBack); err != nil {
 			return err
 		}
-		got := d.asker.Since(time.Now().Add(-lookBack))
+		got := d.answering()
 		if len(got) == 1 && got[0] == d.nic.MAC && len(d.prober.Views()) == 1 {
 			return nil
 		}
@@ -193,6 +193,9 @@ func (d *drillRun) awaitHolder(ctx context.Context) error {
 		}
 	}
 }
+
+// answering returns the hardware addresses of the machines that answer now.
+func (d *drillRun) answering() []string { return d.asker.Since(time.Now().Add(-lookBack)) }
 
 func answerers(names []string) string {
 	if len(names) == 0 {
@@ -237,7 +240,7 @@ func (d *drillRun) carryOut(ctx context.Context) (err error) {
 // none may answer for a few advertisements, which is part of what is measured.
 func (d *drillRun) awaitOne(ctx context.Context) error {
 	for began := time.Now(); time.Since(began) < answerTimeout; {
-		if len(d.asker.Since(time.Now().Add(-lookBack))) == 1 {
+		if len(d.answering()) == 1 {
 			return nil
 		}
 		if err := host.Sleep(ctx, askInterval); err != nil {
@@ -349,7 +352,7 @@ func (d *drillRun) measure(began, ended, next time.Time) {
 // measureHolders fills in who answered for the address.
 func (d *drillRun) measureHolders(began, next time.Time) {
 	r := &d.result
-	r.Answers = d.names(d.asker.Since(time.Now().Add(-lookBack)))
+	r.Answers = d.names(d.answering())
 	if next.IsZero() {
 		return
 	}
