@@ -157,7 +157,7 @@ func (d *diskLoad) without(ctx context.Context, seconds float64) (float64, error
 	if err != nil {
 		return 0, err
 	}
-	err = sleep(ctx, time.Duration(seconds*float64(time.Second)))
+	err = host.Sleep(ctx, time.Duration(seconds*float64(time.Second)))
 	if ended := c.end(); err == nil {
 		err = ended
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"orrery/internal/host"
 	"orrery/internal/problem"
 )
 
@@ -42,7 +43,7 @@ func (l *loader) measure(ctx context.Context, seconds float64) (r Reading, err e
 
 // read counts what comes through of a running load.
 func (l *loader) read(ctx context.Context, running load, seconds float64) (r Reading, err error) {
-	if err := sleep(ctx, l.settle); err != nil {
+	if err := host.Sleep(ctx, l.settle); err != nil {
 		return r, err
 	}
 	used, total := processorTime()
@@ -55,7 +56,7 @@ func (l *loader) read(ctx context.Context, running load, seconds float64) (r Rea
 	if err != nil {
 		return r, err
 	}
-	if err := sleep(ctx, time.Duration(seconds*float64(time.Second))); err != nil {
+	if err := host.Sleep(ctx, time.Duration(seconds*float64(time.Second))); err != nil {
 		return r, err
 	}
 	after, err := l.count()
@@ -79,15 +80,6 @@ func (l *loader) read(ctx context.Context, running load, seconds float64) (r Rea
 		}
 	}
 	return r, nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }
 
 // processorTime returns the host's used and whole processor time so far (proc_stat(5)). Steal counts

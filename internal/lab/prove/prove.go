@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"orrery/internal/host"
 )
 
 // Options say how limits are proven.
@@ -113,7 +115,7 @@ func (b *Beside) measure(ctx context.Context, seconds float64, maker func(*Targe
 		return err
 	}
 	defer func() { err = errors.Join(err, pressing.end()) }()
-	if err := sleep(ctx, first.settle); err != nil {
+	if err := host.Sleep(ctx, first.settle); err != nil {
 		return err
 	}
 	beside, err := loads.measure(ctx, seconds)
