@@ -16,6 +16,7 @@ import (
 	"orrery/internal/host"
 	twinrecords "orrery/internal/host/twins"
 	"orrery/internal/member"
+	"orrery/internal/observe"
 	"orrery/internal/problem"
 	"orrery/internal/site"
 )
@@ -168,9 +169,9 @@ func TestTwinWithSecrets(t *testing.T) {
 	d.wantExit(err, problem.Usage, "neither a site directory nor a site that is up on this host")
 }
 
-// TestTrialAfterReboot: after a reboot, the rest of a trial's time counts by the clock of the new
-// boot, once the nodes are up again.
-func TestTrialAfterReboot(t *testing.T) {
+// onTrialOfOtherBoot returns a site with a release on trial since before a reboot, its hosts, and their record.
+func onTrialOfOtherBoot(t *testing.T) (*desk, *apply.Fleet, observe.Releases) {
+	t.Helper()
 	d := newDesk(t)
 	d.up()
 	d.stage(700)
@@ -184,7 +185,14 @@ func TestTrialAfterReboot(t *testing.T) {
 	d.must(err)
 	r.Trial.Boot = "another"
 	d.must(h.Records().Write(t.Context(), r))
-	_, err = sites.Stop(t.Context(), d.Session, d.site(), []string{"web1"})
+	return d, h, r
+}
+
+// TestTrialAfterReboot: after a reboot, the rest of a trial's time counts by the clock of the new
+// boot, once the nodes are up again.
+func TestTrialAfterReboot(t *testing.T) {
+	d, h, _ := onTrialOfOtherBoot(t)
+	_, err := sites.Stop(t.Context(), d.Session, d.site(), []string{"web1"})
 	d.must(err)
 	if !strings.Contains(d.watch.text(), "the trial of release 700 has not been watched since the host rebooted") {
 		t.Errorf("told was %s", d.watch.text())
@@ -215,19 +223,7 @@ func TestTrialAfterReboot(t *testing.T) {
 
 // TestTrialEndsMeanwhile: a trial that another process ends while it is resumed stays ended.
 func TestTrialEndsMeanwhile(t *testing.T) {
-	d := newDesk(t)
-	d.up()
-	d.stage(700)
-	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil,
-		releases.SwitchOptions{Release: 700, Within: hour, ByHand: true})
-	d.must(err)
-	d.must(d.Cancel("trial-toykat"))
-	h, err := d.HostsWithoutReleases(t.Context(), d.site())
-	d.must(err)
-	r, err := h.Records().Read(t.Context())
-	d.must(err)
-	r.Trial.Boot = "another"
-	d.must(h.Records().Write(t.Context(), r))
+	d, h, r := onTrialOfOtherBoot(t)
 	lock, err := host.TakeLock(t.Context(), d.dirs.Lock("toykat"), host.NewHolder("root", "orrery confirm"))
 	d.must(err)
 	time.AfterFunc(50*time.Millisecond, func() {
