@@ -74,7 +74,7 @@ func (l *loop) remove() {
 	l.Errorf("%s is in use", l.path())
 }
 
-// mountFUSE mounts a FUSE file system that nobody serves, and unmounts it.
+// mountFUSE mounts a FUSE file system without a server, and unmounts it.
 const mountFUSE = `exec 3<>/dev/fuse && mount -i -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0 x /mnt &&
 grep -c " /mnt fuse" /proc/mounts; umount -l /mnt`
 
