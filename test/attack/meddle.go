@@ -11,32 +11,42 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// meddle runs a command and, after some milliseconds, tries everything that one process can do to
-// another on each process that descends from the command. It prints what was possible.
+// meddle runs a command through sudo and tries everything that one process can do to another, once on
+// each process that descends from the command while it runs. It prints what was possible.
 func meddle(args []string) error {
-	after, command, err := timed(args)
-	if err != nil {
-		return err
-	}
+	command := commandOf(args)
 	if err := command.Start(); err != nil {
 		return err
 	}
-	time.Sleep(after)
-	// sudo itself has the user id of its caller, who may stop and kill it.
-	all := descendants(command.Process.Pid)
-	for began := time.Now(); len(all) < 3 && time.Since(began) < 30*time.Second; { // it starts slowly on a busy machine
-		time.Sleep(10 * time.Millisecond)
-		all = descendants(command.Process.Pid)
-	}
-	fmt.Printf("%d processes\n", len(all))
-	for _, pid := range all {
-		for what, try := range tries {
-			if try(pid) == nil {
-				fmt.Printf("process %d: %s\n", pid, what)
+	ended := make(chan error, 1)
+	go func() { ended <- command.Wait() }()
+	seen := map[int]bool{}
+	for {
+		for _, pid := range descendants(command.Process.Pid) {
+			// sudo has the user id of its caller, who may stop and kill it; so has what the caller runs before it.
+			if seen[pid] || programOf(command.Process.Pid) != "sudo" || programOf(pid) == "sudo" {
+				continue
+			}
+			seen[pid] = true
+			for what, try := range tries {
+				if try(pid) == nil {
+					fmt.Printf("process %d: %s\n", pid, what)
+				}
 			}
 		}
+		select {
+		case err := <-ended:
+			fmt.Printf("%d processes\n", len(seen))
+			return err
+		case <-time.After(10 * time.Millisecond):
+		}
 	}
-	return command.Wait()
+}
+
+// programOf returns the name of the program that a process runs (proc_pid_comm(5)), or "".
+func programOf(pid int) string {
+	name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	return strings.TrimSpace(string(name))
 }
 
 // tries are what one process can do to another.
