@@ -88,7 +88,7 @@ grep -c " /mnt fuse" /proc/mounts; umount -l /mnt`
 func TestContainerDevices(t *testing.T) {
 	t.Parallel()
 	const number = 3107
-	s := newSite(t, "it-devices", strings.ReplaceAll(`
+	s := newSite(t, "it-lent", strings.ReplaceAll(`
 network = {}
 [image.debian]
 suite = "bookworm"
@@ -134,9 +134,9 @@ devices = [{ path = "/dev/fuse", shared = true }]
 	}
 
 	// Nobody else gets it.
-	second := newSite(t, "it-devices2", fmt.Sprintf("network = {}\n[image.debian]\nsuite = \"bookworm\"\n"+
+	second := newSite(t, "it-lent2", fmt.Sprintf("network = {}\n[image.debian]\nsuite = \"bookworm\"\n"+
 		"[node.disk]\nid = 10\ndevices = [{ path = \"block:7:%d\", shared = true }]\n", number), nil)
-	second.run("plan").want(4, l.path()+" is used by node it-devices/10", "stop that node first")
+	second.run("plan").want(4, l.path()+" is used by node it-lent/10", "stop that node first")
 	taken := `[{ path = "` + l.path() + `" }, { path`
 	s.edit("site.toml", "[{ path", taken)
 	s.run("check").want(3, `site.toml:\d+: device `+l.path()+" is already used by node disk")
@@ -194,7 +194,7 @@ devices = [{ path = "/dev/fuse", shared = true }]
 	if _, err := os.Stat(claims); err == nil {
 		t.Error("a claim is left")
 	}
-	if text, err := sh("grep -l it-devices/ /run/orrery/devices/*"); err == nil {
+	if text, err := sh("grep -l it-lent/ /run/orrery/devices/*"); err == nil {
 		t.Errorf("claims are left: %s", text)
 	}
 	second.run("plan").want(10)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -32,10 +33,18 @@ type site struct {
 // files are the files of a site directory, by path.
 type files map[string]string
 
-// newSite makes a site directory. The given site.toml lacks the site's name.
+// usedNames are the names of the sites that exist, with the tests that they belong to.
+var usedNames sync.Map
+
+// newSite makes a site directory. The given site.toml lacks the site's name, which no test that runs at the
+// same time may use.
 func newSite(t *testing.T, name, siteFile string, rest files) *site {
 	t.Helper()
 	need.Integration(t)
+	if test, used := usedNames.LoadOrStore(name, t.Name()); used {
+		t.Fatalf("the site of %s is called %s, too", test, name)
+	}
+	t.Cleanup(func() { usedNames.Delete(name) })
 	s := &site{T: t, name: name, dir: t.TempDir(), dirs: dirs, program: program, env: environment(dirs)}
 	s.write("site.toml", "site.name = \""+name+"\"\n"+siteFile)
 	for path, text := range rest {
