@@ -47,7 +47,7 @@ var shippedRoles = map[string]shippedRole{
 	"orrery/haproxy": {node: "balance", id: 12, site: `role."orrery/haproxy" = { backends = "name=web*", check_path = "/" }
 node."web{1..2}" = { id = 13, roles = ["page", "orrery/nginx"] }`,
 		use: func(s *site, address string) { wantPage(s, "http://"+address+"/", "hello\n") }},
-	"orrery/keepalived": {node: "keep1", id: 32, site: `node.keep2.id = 33
+	"orrery/keepalived": {node: "keep1", id: 32, site: `node.keep2 = { id = 33, roles = ["orrery/nginx"] }   # its health is that of the service
 service.portal = { address = "FREE", nodes = ["keep1", "keep2"] }`,
 		use: func(s *site, _ string) {
 			s.eventually(func() error {

@@ -23,10 +23,10 @@ type healthWriter struct {
 }
 
 // role adds the checks of a role.
-func (w *healthWriter) role(r *site.Role, env []string) {
-	fmt.Fprintf(&w.text, "\n# role %s\nvars=(%s)\n", r.Name, shell.Join(env))
-	for i := range r.Health {
-		h := &r.Health[i]
+func (w *healthWriter) role(name string, checks []site.HealthCheck, env []string) {
+	fmt.Fprintf(&w.text, "\n# role %s\nvars=(%s)\n", name, shell.Join(env))
+	for i := range checks {
+		h := &checks[i]
 		fmt.Fprintf(&w.text, "check %s %s\n", seconds(h.Timeout), shell.Join(w.command(h)))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"orrery/internal/site"
+	"orrery/internal/site/params"
 	"orrery/internal/site/service"
 	"orrery/internal/text/shell"
 )
@@ -81,7 +82,7 @@ func (v *View) healthScript(node string) string {
 		if r.Name == service.Role || len(r.Health) == 0 {
 			continue
 		}
-		w.role(r, v.roleEnvironment(n.model, r))
+		w.role(r.Name, params.Health(v.site, n.model, r), v.roleEnvironment(n.model, r))
 	}
 	return w.text.String()
 }

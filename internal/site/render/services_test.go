@@ -114,6 +114,8 @@ func TestHealthScript(t *testing.T) {
 		"environment":         {site.HealthCheck{Command: []string{"sh", "-c", `test "$WORD $ORRERY_NODE" = "it's web1"`}}, true},
 		"command takes long":  {site.HealthCheck{Command: []string{"sleep", "60"}, Timeout: 100 * time.Millisecond}, false},
 		"tcp":                 {site.HealthCheck{TCP: port}, true},
+		"tcp by a parameter":  {site.HealthCheck{TCPParam: "{{.Param.port}}"}, true},
+		"http by a parameter": {site.HealthCheck{HTTP: "http://127.0.0.1:{{.Param.port}}/"}, true},
 		"tcp, none listens":   {site.HealthCheck{TCP: none}, false},
 		"http":                {site.HealthCheck{HTTP: url}, true},
 		"http, none listens":  {site.HealthCheck{HTTP: "http://" + closed.Addr().String() + "/"}, false},
@@ -129,7 +131,10 @@ func TestHealthScript(t *testing.T) {
 			}
 			script := `path=PATH=/usr/sbin:/usr/bin:/sbin:/bin
 check() { timeout --kill-after=1 "$1" env -i "$path" "${common[@]}" "${vars[@]}" "${@:2}" </dev/null >/dev/null 2>&1 || exit 1; }
-` + New(served(c.check)).healthScript("web1")
+`
+			s := served(c.check)
+			s.Roles[0].Params = []site.Param{{Name: "port", Type: "int", Default: int64(port)}}
+			script += New(s).healthScript("web1")
 			out, err := exec.Command("bash", "-c", script).CombinedOutput()
 			if got := err == nil; got != c.want || len(out) > 0 {
 				t.Errorf("it succeeds: %t (%v)\n%s\n%s", got, err, out, script)
