@@ -58,13 +58,14 @@ func TestService(t *testing.T) {
 	s.do("up")
 	s.sh("client", "ping -c 1 -w 60 web1 && ping -c 1 -w 60 web2")
 
-	// A killed keepalived leaves its address, and a frozen one keeps it.
+	// A killed keepalived leaves its address, and a frozen one keeps it: when it goes on, there are two holders.
 	before := s.holder()
 	s.sh(before, "kill -9 $(pidof keepalived)")
 	if s.holder() == before {
 		t.Errorf("%s still has the address after its keepalived was killed", before)
 	}
 	before = s.holder()
+	flaps := s.list().Flaps
 	s.sh(before, "kill -STOP $(pidof keepalived)")
 	after := s.otherThan(before) // although the kernel of the former holder would answer
 	s.sh(before, "ip -o address show to "+serviceAddress+" | grep -q .")
@@ -72,6 +73,7 @@ func TestService(t *testing.T) {
 	if got := s.holder(); got != after && got != before {
 		t.Errorf("after it went on, %s has the address", got)
 	}
+	s.eventually(func() error { return ok(s.list().Flaps > flaps, "%v", s.list()) })
 
 	// The health of the node's roles decides, and a node that is well again does not take the address back.
 	before = s.holder()
@@ -169,6 +171,7 @@ func (s *serving) other(node string) string {
 // A listed is what service ls tells of the service.
 type listed struct {
 	Holders []string
+	Flaps   int
 	Nodes   map[string]string // their states
 }
 
@@ -177,13 +180,14 @@ func (s *serving) list() (all listed) {
 	var reply struct {
 		Result []struct {
 			Holders []string
+			Flaps   int
 			Nodes   []struct{ Node, State string }
 		}
 	}
 	if err := json.Unmarshal([]byte(s.run("service", "ls", "--json").out), &reply); err != nil || len(reply.Result) != 1 {
 		s.Fatal(reply, err)
 	}
-	all = listed{reply.Result[0].Holders, map[string]string{}}
+	all = listed{reply.Result[0].Holders, reply.Result[0].Flaps, map[string]string{}}
 	for _, n := range reply.Result[0].Nodes {
 		all.Nodes[n.Node] = n.State
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,7 +34,11 @@ func serviceList(call *verb.Call) *cobra.Command {
 		Long: `Asks the nodes of each service who has its address, and since when. More than
 one holder, or none, is shown as such. Active services have the running nodes
 that answer. The exit status is 11 if an address does not have exactly one
-holder, or if a node of an active service does not run.`,
+holder, or if a node of an active service does not run.
+
+FLAPS is how often, in the last 24 hours, a node gave the address up to another
+although it was healthy: one of them took over without need, or they did not
+hear each other, as in drills that freeze or cut a node.`,
 		Args: cobra.NoArgs,
 		RunE: call.WithRunningHosts(func(ctx context.Context, s *site.Site, _ []string) error {
 			all, err := services.List(ctx, call.Session, s)
@@ -41,10 +46,10 @@ holder, or if a node of an active service does not run.`,
 				return err
 			}
 			now := time.Now()
-			err = table.List(call.Out, all, "SERVICE\tADDRESS\tHOLDER\tSINCE\tOTHERS\tLAST DRILL\tKIND\tNETWORK",
+			err = table.List(call.Out, all, "SERVICE\tADDRESS\tHOLDER\tSINCE\tOTHERS\tFLAPS\tLAST DRILL\tKIND\tNETWORK",
 				func(v services.Service) []any {
 					return []any{v.Name, v.Address, cmp.Or(strings.Join(v.Holders, " and "), "none"), since(v.Since),
-						strings.Join(others(&v), ", "), lastDrill(&v, now), cmp.Or(v.Kind, "moving"), v.Network}
+						strings.Join(others(&v), ", "), flaps(&v), lastDrill(&v, now), cmp.Or(v.Kind, "moving"), v.Network}
 				})
 			for i := range all {
 				if err == nil && !all[i].Healthy() {
@@ -78,6 +83,14 @@ func others(v *services.Service) (all []string) {
 		}
 	}
 	return all
+}
+
+// flaps formats how often a service had two holders for a moment.
+func flaps(v *services.Service) string {
+	if v.Kind != "" {
+		return "-"
+	}
+	return strconv.Itoa(v.Flaps)
 }
 
 // lastDrill formats the result of the last drill of a service for a cell.

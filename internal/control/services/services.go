@@ -33,6 +33,7 @@ type Service struct {
 	// nodes.
 	Holders []string      `json:"holders"`
 	Since   time.Time     `json:"since,omitzero"`  // when the only holder got it, by its clock
+	Flaps   int           `json:"flaps"`           // of all nodes
 	Drill   *drill.Result `json:"drill,omitempty"` // the last one that ended
 }
 
@@ -43,7 +44,10 @@ type Node struct {
 	State string    `json:"state"`
 	Has   bool      `json:"has"` // it has the address
 	Since time.Time `json:"since,omitzero"`
-	Error string    `json:"error,omitempty"` // why it does not say more
+	// Flaps is how often the node gave the address up to another one, although it was healthy, in the last 24 hours
+	// and since its keepalived was started. Either of them took over without need, or they did not hear each other for a while.
+	Flaps int    `json:"flaps"`
+	Error string `json:"error,omitempty"` // why it does not say more
 }
 
 // States of keepalived. A node is in FAULT if one of its roles is not healthy.
@@ -147,10 +151,15 @@ func find(s *site.Site, name string) (*service.Service, error) {
 		Try("%s", problem.SuggestOr(name, names, "orrery service ls lists them"))
 }
 
-// askScript prints whether a node has an address ($1), and the state of the service ($2) that keepalived has
-// recorded.
+// maxFlaps is how many flaps a node records.
+const maxFlaps = 100
+
+// askScript prints whether a node has an address ($1), whether keepalived runs, the flaps of the service ($2), and
+// its state that keepalived has recorded.
 const askScript = `if [ -n "$(ip -o -4 address show to "$1" 2>/dev/null)" ]; then echo has; else echo free; fi
 if pidof keepalived >/dev/null; then echo active; else echo ended; fi
+cat "/run/orrery-service/.$2.flaps" 2>/dev/null |
+	awk -v from="$(($(date +%s) - 86400))" '$1 >= from { n++ } END { print n + 0 }'
 cat "/run/orrery-service/$2" 2>/dev/null || true`
 
 // ask asks all nodes of a service at once.
@@ -163,6 +172,7 @@ func ask(ctx context.Context, runners map[string]host.Runner, v *service.Service
 	}
 	all.Wait()
 	for _, n := range one.Nodes {
+		one.Flaps += n.Flaps
 		if n.Has {
 			one.Holders, one.Since = append(one.Holders, n.Node), n.Since
 		}
@@ -198,10 +208,15 @@ func parseNode(n Node, out string) Node {
 	if len(lines) > 1 && lines[1] != "active" {
 		n.Error = "keepalived is not running"
 	}
-	if len(lines) < 3 {
+	if len(lines) > 2 {
+		if flaps, err := strconv.Atoi(lines[2]); err == nil {
+			n.Flaps = min(max(flaps, 0), maxFlaps)
+		}
+	}
+	if len(lines) < 4 {
 		return n
 	}
-	state, at, _ := strings.Cut(lines[2], " ")
+	state, at, _ := strings.Cut(lines[3], " ")
 	if slices.Contains([]string{Master, Backup, Fault}, state) {
 		n.State = state
 	}

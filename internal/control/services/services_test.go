@@ -16,19 +16,22 @@ import (
 // TestParseNode: a node may print anything.
 func TestParseNode(t *testing.T) {
 	for out, want := range map[string]Node{
-		"has\nactive\nMASTER 100\n": {Has: true, State: Master, Since: time.Unix(100, 0)},
-		"free\nactive\nBACKUP 100":  {State: Backup, Since: time.Unix(100, 0)},
-		"free\nended\n":             {Error: "keepalived is not running"},
-		"has\nended\nMASTER 100": {Has: true, State: Master,
+		"has\nactive\n0\nMASTER 100\n": {Has: true, State: Master, Since: time.Unix(100, 0)},
+		"free\nactive\n3\nBACKUP 100":  {State: Backup, Since: time.Unix(100, 0), Flaps: 3},
+		"free\nended\n":                {Error: "keepalived is not running"},
+		"has\nended\n0\nMASTER 100": {Has: true, State: Master,
 			Since: time.Unix(100, 0), Error: "keepalived is not running"},
-		"":                                       {},
-		"has":                                    {Has: true},
-		"free\nactive\n\x1b[2J 1":                {Since: time.Unix(1, 0)},
-		"free\nactive\nFAULT 99999999999999999":  {State: Fault},
-		"free\nactive\nFAULT -5":                 {State: Fault},
-		"free\nactive\nMASTER":                   {State: Master},
-		strings.Repeat("x", 4096):                {},
-		"free\nactive\nBACKUP 7\nanother line\n": {State: Backup, Since: time.Unix(7, 0)},
+		"":                           {},
+		"has":                        {Has: true},
+		"free\nactive\n0\n\x1b[2J 1": {Since: time.Unix(1, 0)},
+		"free\nactive\n0\nFAULT 99999999999999999":  {State: Fault},
+		"free\nactive\n0\nFAULT -5":                 {State: Fault},
+		"free\nactive\n0\nMASTER":                   {State: Master},
+		"free\nactive\n9999999\nMASTER":             {State: Master, Flaps: maxFlaps},
+		"free\nactive\n-3\nMASTER":                  {State: Master},
+		"free\nactive\n99999999999999999999\nFAULT": {State: Fault},
+		strings.Repeat("x", 4096):                   {},
+		"free\nactive\n0\nBACKUP 7\nanother line\n": {State: Backup, Since: time.Unix(7, 0)},
 	} {
 		if got := parseNode(Node{}, out); got != want {
 			t.Errorf("%.40q: %+v instead of %+v", out, got, want)
