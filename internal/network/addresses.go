@@ -17,20 +17,20 @@ func Addresses() ([]observe.Address, error) {
 	if err != nil {
 		return nil, problem.New(problem.Failed, "list the host's links").Because(err)
 	}
+	addresses, err := ends.ListConsistent(func() ([]netlink.Addr, error) {
+		return netlink.AddrList(nil, netlink.FAMILY_ALL)
+	})
+	if err != nil {
+		return nil, problem.New(problem.Failed, "list the host's addresses").Because(err)
+	}
 	var all []observe.Address
 	for _, link := range links {
 		attrs := link.Attrs()
 		if ends.IsOwn(attrs.Name) || attrs.Flags&net.FlagLoopback != 0 {
 			continue
 		}
-		addresses, err := ends.ListConsistent(func() ([]netlink.Addr, error) {
-			return netlink.AddrList(link, netlink.FAMILY_ALL)
-		})
-		if err != nil && !ends.IsGone(err) {
-			return nil, problem.New(problem.Failed, "list the addresses of %s", attrs.Name).Because(err)
-		}
 		for _, a := range addresses {
-			if a.IP.IsGlobalUnicast() {
+			if a.LinkIndex == attrs.Index && a.IP.IsGlobalUnicast() {
 				all = append(all, observe.Address{Prefix: a.IPNet.String(), Link: attrs.Name, MTU: attrs.MTU})
 			}
 		}

@@ -93,10 +93,11 @@ func hasForeignRules() (bool, error) {
 	if legacy, err := os.ReadFile("/proc/net/ip_tables_names"); err == nil && len(legacy) > 0 {
 		return true, nil
 	}
-	c, err := nftables.New()
+	c, err := nftables.New(nftables.AsLasting()) // one socket for all requests
 	if err != nil {
 		return false, nftablesError(err)
 	}
+	defer func() { _ = c.CloseLasting() }()
 	for _, family := range []nftables.TableFamily{nftables.TableFamilyINet, nftables.TableFamilyIPv4,
 		nftables.TableFamilyIPv6} {
 		found, err := c.ListChainsOfTableFamily(family)
@@ -180,10 +181,11 @@ func comments(t *nftables.Table) ([]string, error) {
 // readTable returns the comments of the rules in a table, and the ports that its rules publish, by
 // network.
 func readTable(t *nftables.Table) (comments []string, published map[string]string, err error) {
-	c, err := nftables.New()
+	c, err := nftables.New(nftables.AsLasting())
 	if err != nil {
 		return nil, nil, nftablesError(err)
 	}
+	defer func() { _ = c.CloseLasting() }()
 	// ListChain is not used, because its error does not distinguish a missing chain from a failure.
 	found, err := c.ListChainsOfTableFamily(t.Family)
 	if err != nil {
