@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -240,6 +241,24 @@ func TestTrialEndsMeanwhile(t *testing.T) {
 	if waiting, _ := d.Waiting(); len(waiting) > 0 {
 		t.Errorf("%v watch over a trial that has ended", waiting)
 	}
+}
+
+// TestDownOnOverdueTrial: a trial that is over, and whose nodes cannot go back, does not keep anybody from taking
+// the site down.
+func TestDownOnOverdueTrial(t *testing.T) {
+	d, h, r := onTrialOfOtherBoot(t)
+	r.Trial.SetDeadline(host.Now(), -hour) // of this boot
+	d.must(h.Records().Write(t.Context(), r))
+	d.fault.Fail("move", "", -1, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err := sites.Down(ctx, d.Session, d.site(), nil, false)
+	d.must(err)
+	const told = "the trial of a release is over, but it could not be ended: set 3 nodes: move: injected failure"
+	if !strings.Contains(d.watch.text(), told) {
+		t.Errorf("told was %s", d.watch.text())
+	}
+	d.wantNodes("db none absent -, web1 none absent -, web2 none absent -")
 }
 
 // TestGrant: a member may have as many twins as the site allows, for as long as it allows. Root has

@@ -88,10 +88,14 @@ func resumePlan(ctx context.Context, c *control.Session, l *unattended.Lapse, wa
 	if !l.Overdue() || !wait {
 		return l.Resume(ctx, c.Local())
 	}
-	err := control.Unattended(c, l.Key).Run(ctx, l.Trigger, unattended.OverduePart)
+	err := control.Unattended(c, l.Key).Run(ctx, l.Trigger, unattended.CatchUpPart)
 	if problem.ExitCode(err) == int(problem.Reverted) {
 		c.Trouble(l.Key, err) // this is the expected end
 		return nil
+	}
+	if err != nil && l.Trigger == apply.TriggerTrial {
+		return problem.New(problem.Failed, "the trial of a release is over, but it could not be ended").Because(err).
+			Try("the next command that changes the site tries again")
 	}
 	return err
 }

@@ -14,8 +14,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Watch continues until a trial is over. Errors do not end it: they are reported, and the failed
-// operation is repeated at growing intervals.
+// A Watch continues until a trial is over. Unless it is to give up, errors do not end it: they are reported, and
+// the failed operation is repeated at growing intervals.
 type Watch struct {
 	Look    func() (observe.Releases, error)
 	Lives   func(pid int) bool
@@ -25,6 +25,7 @@ type Watch struct {
 	Now     func() observe.Timestamp
 	Wait    func(ctx context.Context, d time.Duration)
 	Say     func(error)
+	GiveUp  bool // end with the first error, because a user waits for the end
 
 	bad   int       // consecutive rounds in which a check failed
 	since time.Time // the end of the trial that bad belongs to
@@ -61,6 +62,9 @@ func (w *Watch) Run(ctx context.Context) (observe.Releases, error) {
 		if err == nil {
 			pause = heartbeat
 			continue
+		}
+		if w.GiveUp {
+			return r, err
 		}
 		w.Say(err)
 		w.Wait(ctx, pause)

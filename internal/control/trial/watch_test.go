@@ -3,6 +3,7 @@ package trial
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,8 +33,18 @@ func onTrial(within time.Duration) *stage {
 	return s
 }
 
-// watch runs a watch to its end, which must come within an hour of the stage's time.
+// watch runs a watch to its end without an error. It must come within an hour of the stage's time.
 func (s *stage) watch(t *testing.T) observe.Releases {
+	t.Helper()
+	r, err := s.run(t, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// run runs a watch to its end.
+func (s *stage) run(t *testing.T, giveUp bool) (observe.Releases, error) {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	end := func(result, why string) error {
@@ -47,6 +58,7 @@ func (s *stage) watch(t *testing.T) observe.Releases {
 		return nil
 	}
 	w := &Watch{
+		GiveUp: giveUp,
 		Look: func() (observe.Releases, error) {
 			if s.unread--; s.unread >= 0 {
 				return observe.Releases{}, errors.New("too many open files")
@@ -74,11 +86,7 @@ func (s *stage) watch(t *testing.T) observe.Releases {
 		},
 		Say: func(err error) { s.said = append(s.said, err) },
 	}
-	r, err := w.Run(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return w.Run(ctx)
 }
 
 func (s *stage) want(t *testing.T, result, why string) {
@@ -152,6 +160,20 @@ func TestStubbornWatch(t *testing.T) {
 	}
 	if longest != maxRetryPause {
 		t.Errorf("the longest pause was %s", longest)
+	}
+}
+
+// TestGiveUp: a watch for which a user waits ends with the first error.
+func TestGiveUp(t *testing.T) {
+	s := onTrial(0)
+	s.sick = func() (string, error) { return "it ended while no process watched it", nil }
+	s.refuse = 1
+	_, err := s.run(t, true)
+	if err == nil || !strings.Contains(err.Error(), "the switch failed") || s.Trial == nil {
+		t.Errorf("it ended with %v, %+v", err, s.Ended)
+	}
+	if _, err := s.run(t, true); err != nil || s.Ended == nil || s.Ended.Result != observe.Reverted {
+		t.Errorf("the second time it ended with %v, %+v", err, s.Ended)
 	}
 }
 

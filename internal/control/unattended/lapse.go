@@ -19,6 +19,9 @@ const StartGrace = 15 * time.Second
 // What should have been watched until then was not watched.
 const OverduePart = "late"
 
+// CatchUpPart is OverduePart for a user who waits until the plan is carried out. What fails is not tried again.
+const CatchUpPart = "late-once"
+
 // A Lapse is a plan of this machine that should have a process waiting for it, but has none. The
 // process was killed, or the machine was off.
 type Lapse struct {

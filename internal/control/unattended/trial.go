@@ -144,7 +144,7 @@ func (trial) Run(ctx context.Context, h *Host, part string) error {
 	}
 	defer lock.Release()
 	o := &trialWatch{Host: h}
-	if part == OverduePart {
+	if part == OverduePart || part == CatchUpPart {
 		o.missed = ReasonUnwatched
 	}
 	w := &watching.Watch{
@@ -157,6 +157,7 @@ func (trial) Run(ctx context.Context, h *Host, part string) error {
 		Now:     host.Now,
 		Wait:    func(ctx context.Context, d time.Duration) { _ = host.Sleep(ctx, d) },
 		Say:     h.Say,
+		GiveUp:  part == CatchUpPart,
 	}
 	r, err := w.Run(ctx)
 	if err != nil {
