@@ -44,8 +44,9 @@ type Node struct {
 	State string    `json:"state"`
 	Has   bool      `json:"has"` // it has the address
 	Since time.Time `json:"since,omitzero"`
-	// Flaps is how often the node gave the address up to another one, although it was healthy, in the last 24 hours
-	// and since its keepalived was started. Either of them took over without need, or they did not hear each other for a while.
+	// Flaps is how often the node gave the address up to another one, although it was healthy, in the last
+	// 24 hours and since its keepalived was started. Either of them took over without need, or they did not hear
+	// each other for a while.
 	Flaps int    `json:"flaps"`
 	Error string `json:"error,omitempty"` // why it does not say more
 }
