@@ -85,17 +85,20 @@ func TestHowTo(t *testing.T) {
 	}
 }
 
-// A session is a shell on a machine in memory.
+// A session is a shell.
 type session struct {
 	*testing.T
-	machine *machine
-	dir     string // the working directory
+	machine *machine // in memory, or nil
+	dir     string   // the working directory
+	// orrery runs the program. It compares what it prints with what the page shows.
+	orrery func(step step, args []string)
 }
 
-// newSession returns a session in an empty directory. Another machine is at 10.8.1.2.
+// newSession returns a session on a machine in memory, in an empty directory. Another machine is at 10.8.1.2.
 func newSession(t *testing.T) *session {
 	t.Helper()
-	s := &session{t, newMachine(t, "10.8.1.1"), t.TempDir()}
+	s := &session{T: t, machine: newMachine(t, "10.8.1.1"), dir: t.TempDir()}
+	s.orrery = s.inMemory
 	s.machine.others = map[string]*machine{"root@10.8.1.2": newMachine(t, "10.8.1.2")}
 	t.Setenv("ORRERY_STATE", s.machine.dirs.State)
 	t.Setenv("ORRERY_RUN", s.machine.dirs.Run)
@@ -132,7 +135,7 @@ func (s *session) do(step step) {
 	}
 }
 
-func (s *session) orrery(step step, args []string) {
+func (s *session) inMemory(step step, args []string) {
 	s.Helper()
 	if slices.Equal(args[:min(2, len(args))], []string{"lab", "run"}) {
 		if _, err := experiment.Read(filepath.Join(s.dir, args[2]), ""); err != nil {
@@ -147,7 +150,12 @@ func (s *session) orrery(step step, args []string) {
 	s.Chdir(s.dir)
 	var out bytes.Buffer
 	status := cli.RunOn(s.machine, args, labverb.Lab{}, strings.NewReader(""), &out, &out)
-	printed := out.String()
+	s.compare(step, status, out.String())
+}
+
+// compare compares what a command has done with what the page shows.
+func (s *session) compare(step step, status int, printed string) {
+	s.Helper()
 	expected := []int{0, int(problem.Changes), int(problem.Trial)}
 	if !slices.Contains(expected, status) && !strings.Contains(step.prints, "orrery: ") {
 		s.Fatalf("$ %s\nstatus %d:\n%s", step.command, status, printed)
