@@ -39,8 +39,11 @@ func Rehearse(ctx context.Context, c *control.Session, s *site.Site, command hos
 			Try("orrery doctor shows what this machine lacks")
 	}
 	defer h.Close() //nolint:errcheck // it has been, and that was said
-	c.Watcher.Event(control.Event{Kind: control.Outcome, Site: s.Key(),
-		Text: "on " + places[steering-1].Name + ", in a rehearsal with " + humanize.List(otherNames(places, steering), 12)})
+	text := "on " + places[steering-1].Name + ", in a rehearsal"
+	if others := otherNames(places, steering); len(others) > 0 {
+		text += " with " + humanize.List(others, 12)
+	}
+	c.Watcher.Event(control.Event{Kind: control.Outcome, Site: s.Key(), Text: text})
 	command.Args = append([]string{"/bin/sh", "-c", `cd "$0" && exec "$@"`, o.Binds[0]}, command.Args...)
 	err = h.At(steering).Run(ctx, command)
 	if left := h.Close(); left != nil { // the status of the command counts
