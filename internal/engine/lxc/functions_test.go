@@ -17,6 +17,7 @@ import (
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/enginetest"
+	"orrery/internal/host"
 	"orrery/internal/host/sriov"
 	"orrery/internal/network/ends"
 	"orrery/internal/site"
@@ -87,13 +88,24 @@ func (c *standInCard) mirror() {
 			continue
 		}
 		shown = a.Name
+		// Whoever reads a file meanwhile finds it whole, as in a real sysfs.
 		in := filepath.Join(f, "net", a.Name)
-		if err := os.MkdirAll(in, 0o755); err != nil {
-			t.Error(err)
+		at := in
+		if _, err := os.Stat(in); err != nil {
+			at = filepath.Join(f, "appearing")
 		}
 		for name, text := range map[string]string{"flags": fmt.Sprintf("%#x", a.RawFlags),
 			"address": a.HardwareAddr.String(), "mtu": strconv.Itoa(a.MTU)} {
-			if err := os.WriteFile(filepath.Join(in, name), []byte(text+"\n"), 0o644); err != nil {
+			file := host.File{Path: filepath.Join(at, name), Content: []byte(text + "\n"), Mode: 0o644}
+			if now, err := os.ReadFile(file.Path); err == nil && string(now) == text+"\n" {
+				continue
+			}
+			if err := errors.Join(os.MkdirAll(at, 0o755), host.WriteFile(file)); err != nil {
+				t.Error(err)
+			}
+		}
+		if at != in {
+			if err := os.Rename(at, in); err != nil {
 				t.Error(err)
 			}
 		}
