@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -33,6 +34,7 @@ func inherit(args []string) error {
 		}
 		unix.Close(opened)
 	}
+	runtime.LockOSThread() // a session keyring is one of a thread
 	if _, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0); err != nil {
 		return err
 	}
