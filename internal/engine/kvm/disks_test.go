@@ -152,7 +152,7 @@ func TestDisks(t *testing.T) {
 		}
 	}
 	must(t, unix.Mount("room", room, "tmpfs", unix.MS_REMOUNT, "size=400m"))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	must(t, g.Stop(ctx, ref))
 	if text, err := os.ReadFile(g.machine(ref).console()); err != nil || !strings.Contains(string(text), "Power down") {

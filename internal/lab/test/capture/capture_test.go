@@ -67,7 +67,7 @@ func TestUnits(t *testing.T) {
 func TestCapture(t *testing.T) {
 	tr := trial(t)
 	c := made(t, func(o *options) { o.Trial, o.Most, o.Buffer = 50*time.Millisecond, 2e9, 4<<20 })
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	if err := c.Check(ctx, tr); err != nil {
 		t.Fatal(err)
@@ -263,7 +263,7 @@ func TestTheirs(t *testing.T) {
 		o.Program, o.Trial, o.Most, o.Buffer, o.Trials, o.Lossy, o.Paper = spead2, 200*time.Millisecond, 5e7, 4<<20, 3, 1,
 			false
 	})
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	if err := c.Check(ctx, tr); err != nil {
 		t.Fatal(err)
