@@ -20,8 +20,6 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"golang.org/x/sys/unix"
-
-	"orrery/internal/host"
 )
 
 // keeping is a site whose nodes have data to lose: private layers, volumes of all kinds, and
@@ -312,16 +310,10 @@ func (s *site) secretsOf() []string {
 // elsewhere returns the site on a machine that has never had it.
 func (s *site) elsewhere() *site {
 	s.Helper()
-	at, err := os.MkdirTemp("/var/cache", "orrery-test-elsewhere-")
-	must(s.T, errors.Join(err, os.Chmod(at, 0o711)))
-	other := s.at(host.Dirs{State: at, Run: "/run/orrery-test-elsewhere"})
+	other := s.at(newBareHome(s.T, "elsewhere"))
 	s.Cleanup(func() {
 		if r := other.run("down", "--volumes", "--yes-volumes", s.name); r.status != 0 {
 			s.Errorf("down elsewhere: %s%s", r.out, r.errs)
-		}
-		_ = unix.Unmount(other.dirs.Run, unix.MNT_DETACH)
-		if err := errors.Join(os.RemoveAll(other.dirs.Run), os.RemoveAll(at)); err != nil {
-			s.Error(err)
 		}
 	})
 	return other

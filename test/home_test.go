@@ -1,6 +1,7 @@
 package test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -23,8 +24,18 @@ func home(name string) host.Dirs {
 // a state directory finds only this test's. They are removed when the test ends.
 func newHome(t *testing.T, name string) host.Dirs {
 	t.Helper()
-	home := home(name)
+	home := newBareHome(t, name)
 	need.Apart(t, home.State)
+	return home
+}
+
+// newBareHome makes such directories without layers, as another machine has them.
+func newBareHome(t *testing.T, name string) host.Dirs {
+	t.Helper()
+	home := home(name)
+	for _, dir := range []string{homes, home.State} {
+		must(t, errors.Join(os.MkdirAll(dir, 0o711), os.Chmod(dir, 0o711))) // whatever root's umask is
+	}
 	t.Cleanup(func() {
 		if err := dropHome(home); err != nil {
 			t.Error(err)

@@ -7,10 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
-
-	"orrery/internal/host"
 )
 
 // labTwoStateDirectories: a lab that starts while another state directory has one is refused with a
@@ -20,15 +16,7 @@ func labTwoStateDirectories(t *testing.T) {
 	s := newLab(t)
 	s.write("lab/planted.toml", plantedLab)
 	file, bundle := filepath.Join(s.dir, "lab/planted.toml"), filepath.Join(s.dir, "bundle")
-	state, run := t.TempDir(), "/run/orrery-test-labstates"
-	if err := os.Chmod(state, 0o711); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = unix.Unmount(run, unix.MNT_DETACH)
-		_ = os.RemoveAll(run)
-	})
-	other := s.at(host.Dirs{State: state, Run: run})
+	other := s.at(newBareHome(t, "labstates"))
 	cmd, _, errs := s.command("lab", "run", file, "--to", bundle)
 	wait, err := begin(cmd)
 	if err != nil {
@@ -52,7 +40,7 @@ func labTwoStateDirectories(t *testing.T) {
 	_ = cmd.Process.Signal(syscall.SIGKILL)
 	_ = wait()
 	refused(4, s.dirs.State, "of a lab that was killed", "ORRERY_STATE="+s.dirs.State+" orrery -C BUNDLE/site down")
-	if all := glob(filepath.Join(state, "lab", "*")); len(all) > 1 { // one is the lock
+	if all := glob(filepath.Join(other.dirs.State, "lab", "*")); len(all) > 1 { // one is the lock
 		t.Errorf("it left %v", all)
 	}
 	s.run("-C", filepath.Join(bundle, "site"), "down").want(0)

@@ -1,12 +1,7 @@
 package test
 
 import (
-	"os"
 	"testing"
-
-	"golang.org/x/sys/unix"
-
-	"orrery/internal/host"
 )
 
 // TestTwoStateDirectories: a site that is up is neither started nor destroyed from another state
@@ -17,15 +12,7 @@ func TestTwoStateDirectories(t *testing.T) {
 		nil)
 	s.do("up")
 	before := s.init("one")
-	state, run := t.TempDir(), "/run/orrery-test-states"
-	if err := os.Chmod(state, 0o711); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = unix.Unmount(run, unix.MNT_DETACH)
-		_ = os.RemoveAll(run)
-	})
-	other := s.at(host.Dirs{State: state, Run: run})
+	other := s.at(newBareHome(t, "states"))
 	for _, verb := range []string{"plan", "status", "up", "down"} {
 		other.run(verb).want(4, "site it-states already exists on this machine, with its state in "+s.dirs.State,
 			"ORRERY_STATE="+s.dirs.State+" orrery down")
