@@ -5,6 +5,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/binary"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -198,12 +199,12 @@ func TestTheirPrograms(t *testing.T) {
 	}
 
 	var out strings.Builder
-	theirs = exec.Command("timeout", "-s", "INT", "10", filepath.Join(dir, "spead2_recv"), "--quiet", at.String())
+	theirs = exec.Command("timeout", "-s", "INT", "60", filepath.Join(dir, "spead2_recv"), "--quiet", at.String())
 	theirs.Stdout = &out
 	if err := theirs.Start(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(300 * time.Millisecond) // it does not report when it listens
+	waitListening(t, at.Port()) // it does not report it
 	s, err := Connect(SendOptions{To: at, Heap: 262144, Packet: 1472, GSO: true})
 	if err != nil {
 		t.Fatal(err)
@@ -216,6 +217,23 @@ func TestTheirPrograms(t *testing.T) {
 	_ = theirs.Wait()
 	if !regexp.MustCompile(`(?m)^Received 50 heaps$`).MatchString(out.String()) {
 		t.Error(out.String())
+	}
+}
+
+// waitListening waits until a socket of this network namespace receives UDP at a port (proc_net(5)).
+func waitListening(t *testing.T, port uint16) {
+	t.Helper()
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		sockets, err := os.ReadFile("/proc/net/udp")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(sockets), fmt.Sprintf(":%04X ", port)) {
+			return
+		}
+		if time.Since(began) > 30*time.Second {
+			t.Fatalf("nothing listens at UDP port %d", port)
+		}
 	}
 }
 
