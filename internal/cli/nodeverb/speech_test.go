@@ -33,11 +33,11 @@ func three() *nodes.Group {
 	}
 	return &nodes.Group{
 		Nodes:   []*site.Node{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}},
-		Timeout: time.Second, Parallel: 2,
+		Timeout: 3 * time.Second, Parallel: 2,
 		Runners: map[string]host.Runner{
 			"a": doer{do: says},
 			"b": doer{do: func(_ context.Context, c host.Command) error {
-				_, err := c.Stdout.Write(bytes.Repeat([]byte("much\n"), maxKeptBytes))
+				_, err := c.Stdout.Write(bytes.Repeat([]byte("much\n"), maxKeptBytes/4))
 				return errors.Join(err, &host.RunError{Place: "b", Status: 3})
 			}},
 			"c": doer{do: func(ctx context.Context, _ host.Command) error {
@@ -73,7 +73,7 @@ func TestReported(t *testing.T) {
 	if one := of["b"]; one.Status != 3 || len(one.Output) != maxKeptBytes || !one.Cut {
 		t.Errorf("b: status %d, %d bytes, cut: %v", one.Status, len(one.Output), one.Cut)
 	}
-	if one := of["c"]; one.Status != -1 || one.Error != "not done within 1s" {
+	if one := of["c"]; one.Status != -1 || one.Error != "not done within 3s" {
 		t.Errorf("c: %+v", one)
 	}
 	if one := of["d"]; one.Status != -1 || !strings.Contains(one.Error, "does not run") {
