@@ -180,7 +180,7 @@ func TestLostInterfaceIsSeen(t *testing.T) {
 	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		if got := bridges(); got == string(observe.Stopped)+" "+on+", running " {
 			break
-		} else if time.Since(begun) > 20*time.Second {
+		} else if time.Since(begun) > 2*time.Minute {
 			t.Fatalf("there is %q", got)
 		}
 	}

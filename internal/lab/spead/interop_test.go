@@ -231,7 +231,7 @@ func waitListening(t *testing.T, port uint16) {
 		if strings.Contains(string(sockets), fmt.Sprintf(":%04X ", port)) {
 			return
 		}
-		if time.Since(began) > 30*time.Second {
+		if time.Since(began) > 2*time.Minute {
 			t.Fatalf("nothing listens at UDP port %d", port)
 		}
 	}
