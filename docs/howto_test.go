@@ -71,16 +71,7 @@ func TestHowTo(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for _, b := range p.blocks {
-				if b.info == "toml" {
-					put(t, s.dir, fileOf(b), b.text())
-				} else if b.info != "console" {
-					t.Errorf("line %d: a block must be a console session", b.line)
-				}
-				for _, step := range steps(b) {
-					s.do(step)
-				}
-			}
+			s.follow(p.blocks)
 		})
 	}
 }
@@ -104,6 +95,21 @@ func newSession(t *testing.T) *session {
 	t.Setenv("ORRERY_RUN", s.machine.dirs.Run)
 	t.Setenv("HOME", s.dir)
 	return s
+}
+
+// follow does what the blocks of a page say, in order.
+func (s *session) follow(all []block) {
+	s.Helper()
+	for _, b := range all {
+		if b.info == "toml" {
+			put(s.T, s.dir, fileOf(b), b.text())
+		} else if b.info != "console" {
+			s.Errorf("line %d: a block must be a console session", b.line)
+		}
+		for _, step := range steps(b) {
+			s.do(step)
+		}
+	}
 }
 
 // do does what a step says and compares what it prints with what the page shows.

@@ -1,10 +1,6 @@
 package docs_test
 
 import (
-	"bytes"
-	"errors"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -33,40 +29,16 @@ func TestOnHost(t *testing.T) {
 			end := func() {
 				dir := t.TempDir()
 				put(t, dir, "site.toml", "site.name = \""+site+"\"\n")
-				run(t, dir, env, "orrery", "--force", "twin", "destroy", "dev1")
-				run(t, dir, env, "orrery", "down", "--volumes", "--yes-volumes", site)
-				os.RemoveAll(filepath.Join(state, "sites", site))
+				takeDown(t, dir, env, site)
 			}
 			end() // what a run that was killed has left
 			t.Cleanup(end)
 			s := &session{T: t, dir: t.TempDir()}
 			s.orrery = func(step step, _ []string) {
-				status, printed := s.run(env, step.command)
+				status, printed := runStatus(t, s.dir, env, "sh", "-c", step.command)
 				s.compare(step, status, printed)
 			}
-			for _, b := range blocks(strings.ReplaceAll(one(t, path).text, "10.8.", "10.213.")) {
-				if b.info == "toml" {
-					put(t, s.dir, fileOf(b), b.text())
-				}
-				for _, step := range steps(b) {
-					s.do(step)
-				}
-			}
+			s.follow(blocks(strings.ReplaceAll(one(t, path).text, "10.8.", "10.213.")))
 		})
 	}
-}
-
-// run runs a command in the session's directory, and returns its status and all that it prints.
-func (s *session) run(env []string, command string) (status int, printed string) {
-	s.Helper()
-	c := exec.CommandContext(s.Context(), "env", "sh", "-c", command) // the program is found in the PATH of env
-	var out bytes.Buffer
-	c.Dir, c.Env, c.Stdout, c.Stderr = s.dir, env, &out, &out
-	err := c.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		s.Fatal(err)
-	}
-	s.Logf("$ %s (%v)\n%s", command, err, out.String())
-	return c.ProcessState.ExitCode(), out.String()
 }

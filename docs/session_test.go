@@ -1,7 +1,6 @@
 package docs_test
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -27,10 +26,7 @@ func TestSession(t *testing.T) {
 	p := one(t, "docs/tutorials/release.md")
 	siteOf(t, site, p, other)
 	env := grounds(t, bin)
-	end := func() {
-		run(t, site, env, "orrery", "down", "--volumes", "--yes-volumes", "it-session")
-		os.RemoveAll(filepath.Join(state, "sites/it-session"))
-	}
+	end := func() { takeDown(t, site, env, "it-session") }
 	end() // what a run that was killed has left
 	t.Cleanup(end)
 	commands := 0

@@ -68,11 +68,7 @@ func tour(t *testing.T, env []string, page, example string, least int, then func
 	if err := os.WriteFile(file, []byte(other.Replace(string(text))), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	end := func() {
-		run(t, site, env, "orrery", "twin", "destroy", "dev1")
-		run(t, site, env, "orrery", "down", "--volumes", "--yes-volumes", "tour")
-		os.RemoveAll(filepath.Join(state, "sites/tour"))
-	}
+	end := func() { takeDown(t, site, env, "tour") }
 	end() // what a run that was killed has left
 	t.Cleanup(end)
 	commands := 0
@@ -112,6 +108,13 @@ func steps(b block) []step {
 // run returns all that a command prints, in order. Its status is for whoever reads that.
 func run(t *testing.T, dir string, env []string, args ...string) string {
 	t.Helper()
+	_, printed := runStatus(t, dir, env, args...)
+	return printed
+}
+
+// runStatus returns the exit status of a command, and all that it prints, in order.
+func runStatus(t *testing.T, dir string, env []string, args ...string) (status int, printed string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	// By env(1), because the program is to be found in the PATH that is given, not in that of the test.
@@ -121,10 +124,17 @@ func run(t *testing.T, dir string, env []string, args ...string) string {
 	c.Stdout, c.Stderr = &out, &out
 	err := c.Run()
 	t.Logf("$ %s (%v)\n%s", strings.Join(args, " "), err, out.String())
-	return out.String()
+	return c.ProcessState.ExitCode(), out.String()
 }
 
-// age is how long ago a node was healthy, which is not the same each time.
+// takeDown takes down a site and its twin dev1, as far as they are there, and forgets it.
+func takeDown(t *testing.T, dir string, env []string, site string) {
+	t.Helper()
+	run(t, dir, env, "orrery", "twin", "destroy", "dev1")
+	run(t, dir, env, "orrery", "down", "--volumes", "--yes-volumes", site)
+	os.RemoveAll(filepath.Join(state, "sites", site))
+}
+
 var age = regexp.MustCompile(`healthy \d+ s ago`)
 
 // missing returns the first line that should have been printed and was not. "…" stands for anything;
