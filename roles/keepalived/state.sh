@@ -1,6 +1,6 @@
 #!/bin/sh
 # keepalived calls this when a service changes its state: INSTANCE NAME STATE PRIORITY.
-cd /run/orrery-service 2>/dev/null || { mkdir -p /run/orrery-service && cd /run/orrery-service; } || exit
+mkdir -p /run/orrery-service && cd /run/orrery-service || exit
 now=$(date +%s)
 # Of two masters, one gives the address up although it is well: one of them took over without need, or they did
 # not hear each other. "orrery service ls" counts these.

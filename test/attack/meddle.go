@@ -22,9 +22,12 @@ func meddle(args []string) error {
 	go func() { ended <- command.Wait() }()
 	seen := map[int]bool{}
 	for {
-		for _, pid := range descendants(command.Process.Pid) {
-			// sudo has the user id of its caller, who may stop and kill it; so has what the caller runs before it.
-			if seen[pid] || programOf(command.Process.Pid) != "sudo" || programOf(pid) == "sudo" {
+		all := descendants(command.Process.Pid)
+		if programOf(command.Process.Pid) != "sudo" {
+			all = nil // what the caller runs before sudo is the caller's
+		}
+		for _, pid := range all {
+			if seen[pid] || programOf(pid) == "sudo" { // it has the user id of its caller, who may stop and kill it
 				continue
 			}
 			seen[pid] = true

@@ -88,7 +88,7 @@ func (c *standInCard) mirror() {
 			continue
 		}
 		shown = a.Name
-		// Whoever reads a file meanwhile finds it whole, as in a real sysfs.
+		// Files are never seen half written, as in a real sysfs.
 		in := filepath.Join(f, "net", a.Name)
 		at := in
 		if _, err := os.Stat(in); err != nil {
